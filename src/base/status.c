@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/status.h"
+
+const char *sn_status_text(sn_status st) {
+    switch (st) {
+#define TEXT(name, text)                                                                           \
+    case name: return text;
+        SN_STATUS_LIST(TEXT)
+#undef TEXT
+    case SN_STATUS_COUNT: break;
+    }
+    return "unknown status";
+}
+
+const char *sn_status_name(sn_status st) {
+    switch (st) {
+#define NAME(name, text)                                                                           \
+    case name: return #name;
+        SN_STATUS_LIST(NAME)
+#undef NAME
+    case SN_STATUS_COUNT: break;
+    }
+    return "SN_?";
+}
