@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * lock.h - mutex with a rank, and a condition variable with a deadline.
+ * Owns:    the lock order. Ranks are listed in docs/locking.md; a thread takes ranks upward only.
+ *          With SN_DEBUG_CHECKS a wrong step aborts and names both ranks.
+ * Threads: any.   Errors: none; init cannot fail.
+ */
+#ifndef SN_OS_LOCK_H
+#define SN_OS_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Rank values; docs/locking.md says what each guards. Equal ranks do not nest. */
+enum os_rank {
+    OS_RANK_MODULE = 5,     /* provider-wide lists, library start and stop */
+    OS_RANK_ADAPTER = 10,   /* an adapter's object lists */
+    OS_RANK_POLL = 15,      /* who polls a completion queue */
+    OS_RANK_CONN = 20,      /* listener, connector */
+    OS_RANK_QP = 30,        /* queue pair state */
+    OS_RANK_STREAM_RX = 40, /* receive side of a stream */
+    OS_RANK_STREAM_TX = 45, /* send side of a stream */
+    OS_RANK_SQ = 47,        /* initiator queue of a queue pair */
+    OS_RANK_RQ = 48,        /* receive queue of a queue pair */
+    OS_RANK_SRQ = 50,
+    OS_RANK_CQ = 60,
+    OS_RANK_REGION = 70, /* token table writers */
+    OS_RANK_REQUEST = 75, /* overlapped requests */
+    OS_RANK_ENGINE = 80,  /* timers, watches, job list of an engine */
+    OS_RANK_LEAF = 90     /* anything that takes no other lock */
+};
+
+#if defined(_WIN32)
+typedef struct { void *srw; uint32_t rank; } os_lock;
+typedef struct { void *cv; } os_cond;
+#else
+#include <pthread.h>
+typedef struct { pthread_mutex_t m; uint32_t rank; } os_lock;
+typedef struct { pthread_cond_t c; } os_cond;
+#endif
+
+void os_lock_init(os_lock *l, enum os_rank rank);
+void os_lock_fini(os_lock *l);
+void os_lock_enter(os_lock *l);
+/* True if taken. Exempt from the rank check, since it cannot deadlock. */
+bool os_lock_try(os_lock *l);
+void os_lock_leave(os_lock *l);
+/* Debug: aborts unless the calling thread holds l. Nothing otherwise. */
+void os_lock_assert_held(const os_lock *l);
+
+void os_cond_init(os_cond *c);
+void os_cond_fini(os_cond *c);
+/* Waits until signalled or until the monotonic time deadline_ns (os_now_ns), UINT64_MAX: for ever.
+ * Spurious returns happen. False on time-out. */
+bool os_cond_wait(os_cond *c, os_lock *l, uint64_t deadline_ns);
+void os_cond_signal(os_cond *c);
+void os_cond_broadcast(os_cond *c);
+
+#endif
