@@ -8,9 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct { uint32_t v; } os_atomic_u32;
-typedef struct { uint64_t v; } os_atomic_u64;
-typedef struct { void *v; } os_atomic_ptr;
+typedef struct {
+    uint32_t v;
+} os_atomic_u32;
+typedef struct {
+    uint64_t v;
+} os_atomic_u64;
+typedef struct {
+    void *v;
+} os_atomic_ptr;
 
 #define OS_ATOMIC_OPS(name, type, atomic)                                                          \
     static inline type os_##name##_load_relaxed(const atomic *a) {                                 \

@@ -15,6 +15,7 @@ enum os_rank {
     OS_RANK_MODULE = 5,     /* provider-wide lists, library start and stop */
     OS_RANK_ADAPTER = 10,   /* an adapter's object lists */
     OS_RANK_POLL = 15,      /* who polls a completion queue */
+    OS_RANK_EVENT = 17,     /* connection events of one transport connection */
     OS_RANK_CONN = 20,      /* listener, connector */
     OS_RANK_QP = 30,        /* queue pair state */
     OS_RANK_STREAM_RX = 40, /* receive side of a stream */
@@ -23,19 +24,29 @@ enum os_rank {
     OS_RANK_RQ = 48,        /* receive queue of a queue pair */
     OS_RANK_SRQ = 50,
     OS_RANK_CQ = 60,
-    OS_RANK_REGION = 70, /* token table writers */
+    OS_RANK_REGION = 70,  /* token table writers */
     OS_RANK_REQUEST = 75, /* overlapped requests */
     OS_RANK_ENGINE = 80,  /* timers, watches, job list of an engine */
     OS_RANK_LEAF = 90     /* anything that takes no other lock */
 };
 
 #if defined(_WIN32)
-typedef struct { void *srw; uint32_t rank; } os_lock;
-typedef struct { void *cv; } os_cond;
+typedef struct {
+    void *srw;
+    uint32_t rank;
+} os_lock;
+typedef struct {
+    void *cv;
+} os_cond;
 #else
 #include <pthread.h>
-typedef struct { pthread_mutex_t m; uint32_t rank; } os_lock;
-typedef struct { pthread_cond_t c; } os_cond;
+typedef struct {
+    pthread_mutex_t m;
+    uint32_t rank;
+} os_lock;
+typedef struct {
+    pthread_cond_t c;
+} os_cond;
 #endif
 
 void os_lock_init(os_lock *l, enum os_rank rank);

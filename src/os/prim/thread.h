@@ -10,7 +10,9 @@
 #include "base/status.h"
 #include "os/prim/atomic.h"
 
-typedef struct { uint64_t native; } os_thread;
+typedef struct {
+    uint64_t native;
+} os_thread;
 
 /* Starts fn(arg) on a thread of its own, with all signals blocked. Join it exactly once. */
 SN_MUST_CHECK sn_status os_thread_start(os_thread *t, const char *name, void (*fn)(void *arg),
@@ -23,8 +25,13 @@ uint64_t os_thread_self(void);
 void os_thread_yield(void);
 
 /* Runs fn once per `once`, other callers wait for it. Initialise with OS_ONCE_INIT. */
-typedef struct { os_atomic_u32 state; } os_once;
-#define OS_ONCE_INIT { { 0 } }
+typedef struct {
+    os_atomic_u32 state;
+} os_once;
+#define OS_ONCE_INIT                                                                               \
+    {                                                                                              \
+        { 0 }                                                                                      \
+    }
 void os_once_run(os_once *once, void (*fn)(void));
 
 /* Sleeps while *word == expected, until os_wake_* on the same word or the deadline (monotonic ns,

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * engine.h - progress: one thread per open adapter that sleeps in the poller.
+ * Owns:    the poller, the watches on sockets, timers, and the decision who makes progress: the
+ *          engine thread, or the application while it polls hard.
+ *
+ * Hand-over. tp_engine_poll_begin/_end bracket an application's poll. When polls come back empty
+ * many times in a row the caller is "hot"; the engine thread then parks on a 1 ms tick instead of
+ * the poller, so that no third thread is runnable, and the pollers serve all sockets through
+ * tp_engine_progress. When a tick passes without a hot poll, or when the application arms a
+ * notification and no other queue is hot, the engine takes over again.
+ *
+ * Threads: any, but for _destroy.   Errors: SN_E_RESOURCES, SN_E_NOMEM.
+ */
+#ifndef SN_TRANSPORT_ENGINE_H
+#define SN_TRANSPORT_ENGINE_H
+
+#include <stdbool.h>
+#include "base/base.h"
+#include "os/io/sock.h"
+#include "os/prim/atomic.h"
+
+struct tp_engine;
+
+SN_MUST_CHECK sn_status tp_engine_create(struct tp_engine **out);
+/* Waits for the thread and for background closes (bounded, 2 s), then frees. No watch or timer of
+ * a live connection may be left; no lock held; never from an engine callback. */
+void tp_engine_destroy(struct tp_engine *eng);
+
+/* ---- for completion queues ---- */
+
+/* Per-queue state, zero-initialised, owned by the queue. */
+struct tp_hot {
+    uint32_t empty_streak; /* polls in a row that found nothing */
+    uint32_t epoch;        /* hot while equal to the engine's epoch */
+};
+/* The queue was polled and gave nothing: counts, may make it hot. */
+void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot);
+/* The queue armed a notification or is going away: no longer hot. */
+void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot);
+/* Serves every socket that is ready, without blocking. True if anything was done. */
+bool tp_engine_progress(struct tp_engine *eng);
+/* Connections the engine watches; 1: polling that one is enough. */
+uint32_t tp_engine_watch_count(struct tp_engine *eng);
+
+/* ---- for transports ---- */
+
+struct tp_watch {
+    os_sock sock;
+    uint32_t events; /* OS_POLL_* wanted now */
+    /* Called without locks by the engine thread or by tp_engine_progress, possibly by both at
+     * once: the callee serialises. */
+    void (*on_ready)(struct tp_watch *w, uint32_t events);
+    /* The last reference is gone; the owner may free. */
+    void (*on_free)(struct tp_watch *w);
+    struct os_ref refs;
+    struct tp_engine *eng;
+    uint32_t slot, generation;
+};
+
+/* Starts watching; the watch holds one reference until removed. Starts the engine thread. */
+SN_MUST_CHECK sn_status tp_watch_add(struct tp_engine *eng, struct tp_watch *w);
+void tp_watch_set(struct tp_watch *w, uint32_t events);
+/* Stops watching and drops the reference; a callback may still be running on another thread. */
+void tp_watch_remove(struct tp_watch *w);
+void tp_watch_get(struct tp_watch *w);
+void tp_watch_put(struct tp_watch *w);
+
+struct tp_timer {
+    struct sn_list link;
+    uint64_t deadline_ns;
+    void (*on_expired)(struct tp_timer *t); /* engine thread, no lock held */
+    struct tp_engine *eng;
+};
+/* A timer in zeroed memory must be initialised once. */
+void tp_timer_init(struct tp_timer *t, struct tp_engine *eng,
+                   void (*on_expired)(struct tp_timer *t));
+/* (Re)arms. Expires at most a few milliseconds late. */
+void tp_timer_arm(struct tp_timer *t, uint64_t delay_ns);
+/* After it returns the timer is not armed; on_expired may still be running on the engine thread. */
+void tp_timer_cancel(struct tp_timer *t);
+
+#endif
