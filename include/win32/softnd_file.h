@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * softnd_file.h - the provider's side of overlapped files, on Linux.
+ * Owns:    how a request begins, completes and is cancelled.
+ * Threads: every function from any thread, with any provider lock held: none of them calls back
+ *          (CancelIoEx does, see SoftNdFileSetCancel) and none blocks, unless said.
+ * Errors:  only where a function returns something.
+ *
+ * A provider makes a file for the client (SoftNdFileCreate), takes references to it for each
+ * object created with it, and per request calls SoftNdFileBegin once, then exactly one of
+ * SoftNdFileComplete and SoftNdFileFail. Until then the OVERLAPPED is the request's; from the
+ * moment Complete stores Internal it is the client's again and may be gone at once.
+ */
+#ifndef SOFTND_FILE_H
+#define SOFTND_FILE_H
+
+#include "softnd_win32.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The object behind a file handle. */
+typedef struct SOFTND_FILE SOFTND_FILE;
+
+/* A new overlapped file, with FILE_SKIP_COMPLETION_PORT_ON_SUCCESS and
+ * FILE_SKIP_SET_EVENT_ON_HANDLE set. The handle owns the one reference; the client ends it with
+ * CloseHandle. NULL with last error ERROR_NOT_ENOUGH_MEMORY. */
+SOFTND_API HANDLE SoftNdFileCreate(void);
+
+/* Whether the handle is an open overlapped file. Any value may be asked about. */
+SOFTND_API BOOL SoftNdFileIsValid(HANDLE handle);
+
+/* The object of a file handle, with a reference that the caller gives back by SoftNdFileRelease;
+ * it stays usable after the client closed the handle, and so does its port. NULL if the handle is
+ * not an open overlapped file. */
+SOFTND_API SOFTND_FILE *SoftNdFileReference(HANDLE handle);
+
+/* One more reference; one less. The last one frees the file. */
+SOFTND_API void SoftNdFileAddRef(SOFTND_FILE *file);
+SOFTND_API void SoftNdFileRelease(SOFTND_FILE *file);
+
+/* A request is about to be accepted: Internal = STATUS_PENDING, InternalHigh = 0, and the event
+ * (hEvent without its lowest bit, if any) is reset. Nothing else of the OVERLAPPED is read or
+ * written, and Offset, OffsetHigh need no initial value. Call it before another thread can
+ * complete the request. The file keeps no record of the request: the provider does, and it holds
+ * a reference to the file until the request completed. */
+SOFTND_API void SoftNdFileBegin(SOFTND_FILE *file, OVERLAPPED *overlapped);
+
+/* Takes SoftNdFileBegin back when the method is going to return a failure after all: stores
+ * status in Internal. No event, no packet. */
+SOFTND_API void SoftNdFileFail(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus);
+
+/* Completes a request, in this order: reads hEvent, stores InternalHigh = bytes, stores
+ * Internal = ntstatus (zero-extended, release order), sets the event hEvent without its lowest
+ * bit if there is one, and queues exactly one packet {key, overlapped, bytes, ntstatus} to the
+ * port (or callback) that the file is bound to by now, unless the lowest bit of hEvent is set or
+ * the file is not bound. The notification modes do not matter: every request reaching this
+ * function was answered with ND_PENDING. An hEvent that is not a live event is ignored. A packet
+ * never fails for want of memory. Without FILE_SKIP_SET_EVENT_ON_HANDLE the file is signalled too;
+ * threads inside GetOverlappedResult(wait) are woken in any case. */
+SOFTND_API void SoftNdFileComplete(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus,
+                                   ULONG_PTR bytes);
+
+/* What CancelIoEx calls: cancel this pending request of the file, or with overlapped = NULL all
+ * of them. Returns TRUE if it found at least one. It may complete them before it returns. */
+typedef BOOL (*SOFTND_CANCEL_FN)(void *context, OVERLAPPED *overlapped);
+
+/* Sets the file's cancel function; NULL takes it away (CancelIoEx then fails with
+ * ERROR_NOT_FOUND). It is called on the thread of CancelIoEx, with no lock of this library held,
+ * from several threads at once if the client calls so. SoftNdFileSetCancel returns only when no
+ * call of the former function is running, except the one it is called from; so hold no lock that
+ * the function takes. */
+SOFTND_API void SoftNdFileSetCancel(SOFTND_FILE *file, SOFTND_CANCEL_FN cancel, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
