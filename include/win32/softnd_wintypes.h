@@ -232,6 +232,8 @@ typedef struct _WSAPROTOCOL_INFOW {
  * pointer lpVtbl to a struct of function pointers whose first argument is the object. Before each
  * interface, INTERFACE is defined to its name. A derived interface repeats the methods of its
  * bases; in C++ they stay in the slots they had. */
+/* clang-format off */
+
 #if defined(__cplusplus) && !defined(CINTERFACE)
 #define STDMETHOD(method) virtual HRESULT STDMETHODCALLTYPE method
 #define STDMETHOD_(type, method) virtual type STDMETHODCALLTYPE method
@@ -279,10 +281,12 @@ DECLARE_INTERFACE_(IClassFactory, IUnknown) {
     STDMETHOD(QueryInterface)(THIS_ REFIID riid, void **ppv) PURE;
     STDMETHOD_(ULONG, AddRef)(THIS) PURE;
     STDMETHOD_(ULONG, Release)(THIS) PURE;
-    STDMETHOD(CreateInstance)(THIS_ IUnknown * pUnkOuter, REFIID riid, void **ppv) PURE;
+    STDMETHOD(CreateInstance)(THIS_ IUnknown *pUnkOuter, REFIID riid, void **ppv) PURE;
     STDMETHOD(LockServer)(THIS_ BOOL fLock) PURE;
 };
 #undef INTERFACE
+
+    /* clang-format on */
 
 #if !defined(__cplusplus) || defined(CINTERFACE)
 #define IUnknown_QueryInterface(This, riid, ppv) ((This)->lpVtbl->QueryInterface(This, riid, ppv))
