@@ -182,7 +182,8 @@ struct mpa_piece {
 
 /* Builds one whole FPDU with its markers in dst. The pieces joined are ULPDU_Length and ULPDU; PAD
  * and CRC are added. *len gets the octets written, and m moves past them.
- * SN_E_PARAM: the pieces are not 2 + ULPDU_Length octets, or that is above MPA_MULPDU_MAX.
+ * SN_E_PARAM: the pieces are not 2 + ULPDU_Length octets, or that is above MPA_MULPDU_MAX, or m is
+ * not at a boundary of FPDUs (a multiple of 4).
  * SN_E_BUFFER_SMALL: cap is below mpa_markers_span(m, mpa_fpdu_size(L)). m is then unchanged. */
 SN_MUST_CHECK sn_status mpa_fpdu_mark(struct mpa_markers *m, const struct mpa_piece *pieces,
                                       size_t count, bool crc_on, uint8_t *dst, size_t cap,
@@ -200,7 +201,8 @@ struct mpa_unmarked {
 /* Takes one FPDU off the front of a run of stream octets at position m->pos, which lies between
  * FPDUs: checks the CRC (if crc_on) and every FPDUPTR, then closes the gaps in place.
  * SN_OK: see *out; m moves past the FPDU. SN_E_MORE: run and m are unchanged, call again with at
- * least out->need octets (up to MPA_FPDU_MARKED_MAX). SN_E_WIRE: out->fault; a bad CRC wins. */
+ * least out->need octets (up to MPA_FPDU_MARKED_MAX). SN_E_WIRE: out->fault; a bad CRC wins.
+ * SN_E_PARAM: m->pos is not a multiple of 4. */
 SN_MUST_CHECK sn_status mpa_fpdu_unmark(struct mpa_markers *m, uint8_t *run, size_t len,
                                         bool crc_on, struct mpa_unmarked *out);
 

@@ -74,7 +74,12 @@ struct rdmap_op {
     uint8_t body_max;
 };
 
-/* The row of an opcode 0..15; never NULL. */
+/* The opcode in RDMAP's control octet (struct ddp_header.ulp). */
+static inline uint8_t rdmap_opcode_of(uint8_t control) {
+    return control & 0x0Fu;
+}
+
+/* The row of an opcode (only its low four bits count); never NULL. */
 const struct rdmap_op *rdmap_op_of(uint8_t opcode);
 
 /* The Terminate that an inbound fault calls for. */
