@@ -43,8 +43,10 @@ SOFTND_API void SoftNdFileRelease(SOFTND_FILE *file);
  * (hEvent without its lowest bit, if any) is reset. Nothing else of the OVERLAPPED is read or
  * written, and Offset, OffsetHigh need no initial value. Call it before another thread can
  * complete the request. The file keeps no record of the request: the provider does, and it holds
- * a reference to the file until the request completed. */
-SOFTND_API void SoftNdFileBegin(SOFTND_FILE *file, OVERLAPPED *overlapped);
+ * a reference to the file until the request completed. The memory that the completion needs is
+ * taken here: TRUE; FALSE if there is none, with nothing changed: refuse the request then, and
+ * call neither Complete nor Fail. */
+SOFTND_API BOOL SoftNdFileBegin(SOFTND_FILE *file, OVERLAPPED *overlapped);
 
 /* Takes SoftNdFileBegin back when the method is going to return a failure after all: stores
  * status in Internal. No event, no packet. */
