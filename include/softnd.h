@@ -30,7 +30,7 @@ DEFINE_GUID(CLSID_SoftNdProvider,
                                                                    the peer's Receive */
 #define SOFTND_BAD_NETWORK_NAME           ((HRESULT)0xC00000CC) /* Connect: nobody can be there */
 #define SOFTND_CONNECTION_DISCONNECTED    ((HRESULT)0xC000020C)
-#define SOFTND_ADDRESS_ALREADY_ASSOCIATED ((HRESULT)0xC0000328) /* Bind: bound already */
+#define SOFTND_ADDRESS_ALREADY_ASSOCIATED ((HRESULT)0xC0000238) /* Bind: bound already */
 
 /* clang-format on */
 
