@@ -7,6 +7,8 @@
  *
  * In C++ the interfaces are abstract classes. In C, p->lpVtbl->Method(p, ...) or the macros at the
  * end, IND2Adapter_Query(p, ...). GUIDs: include <initguid.h> first in one source file (or more).
+ * SoftND's objects are written in C: build C++ callers without the vptr check of UBSan. Statuses
+ * named SOFTND_* are in softnd.h.
  *
  * Rules that hold throughout
  *

@@ -82,7 +82,7 @@ static jmp_buf test_escape;
     } while (0)
 
 static inline int test_main(int argc, char **argv, const struct test_case *cases, size_t count) {
-    int failed = 0, passed = 0, skipped = 0;
+    volatile int failed = 0, passed = 0, skipped = 0; /* they outlive longjmp */
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t i = 0; i < count; i++)
