@@ -550,16 +550,15 @@ ND_INTERFACE(IND2Provider, IUnknown) {
     ((This)->lpVtbl->Send(This, requestContext, sge, nSge, flags))
 #define IND2QueuePair_Receive(This, requestContext, sge, nSge)                                     \
     ((This)->lpVtbl->Receive(This, requestContext, sge, nSge))
-#define IND2QueuePair_Bind(This, requestContext, pMemoryRegion, pMemoryWindow, pBuffer,            \
-    cbBuffer, flags)                                                                               \
+#define IND2QueuePair_Bind(This, requestContext, pMemoryRegion, pMemoryWindow, pBuffer, cbBuffer,  \
+                           flags)                                                                  \
     ((This)->lpVtbl->Bind(This, requestContext, pMemoryRegion, pMemoryWindow, pBuffer, cbBuffer,   \
-         flags))
+                          flags))
 #define IND2QueuePair_Invalidate(This, requestContext, pMemoryWindow, flags)                       \
     ((This)->lpVtbl->Invalidate(This, requestContext, pMemoryWindow, flags))
 #define IND2QueuePair_Read(This, requestContext, sge, nSge, remoteAddress, remoteToken, flags)     \
     ((This)->lpVtbl->Read(This, requestContext, sge, nSge, remoteAddress, remoteToken, flags))
-#define IND2QueuePair_Write(This, requestContext, sge, nSge, remoteAddress, remoteToken,           \
-    flags)                                                                                         \
+#define IND2QueuePair_Write(This, requestContext, sge, nSge, remoteAddress, remoteToken, flags)    \
     ((This)->lpVtbl->Write(This, requestContext, sge, nSge, remoteAddress, remoteToken, flags))
 
 /* IND2Connector */
@@ -574,15 +573,15 @@ ND_INTERFACE(IND2Provider, IUnknown) {
 #define IND2Connector_Bind(This, pAddress, cbAddress)                                              \
     ((This)->lpVtbl->Bind(This, pAddress, cbAddress))
 #define IND2Connector_Connect(This, pQueuePair, pDestAddress, cbDestAddress, inboundReadLimit,     \
-    outboundReadLimit, pPrivateData, cbPrivateData, pOverlapped)                                   \
+                              outboundReadLimit, pPrivateData, cbPrivateData, pOverlapped)         \
     ((This)->lpVtbl->Connect(This, pQueuePair, pDestAddress, cbDestAddress, inboundReadLimit,      \
-         outboundReadLimit, pPrivateData, cbPrivateData, pOverlapped))
+                             outboundReadLimit, pPrivateData, cbPrivateData, pOverlapped))
 #define IND2Connector_CompleteConnect(This, pOverlapped)                                           \
     ((This)->lpVtbl->CompleteConnect(This, pOverlapped))
-#define IND2Connector_Accept(This, pQueuePair, inboundReadLimit, outboundReadLimit,                \
-    pPrivateData, cbPrivateData, pOverlapped)                                                      \
+#define IND2Connector_Accept(This, pQueuePair, inboundReadLimit, outboundReadLimit, pPrivateData,  \
+                             cbPrivateData, pOverlapped)                                           \
     ((This)->lpVtbl->Accept(This, pQueuePair, inboundReadLimit, outboundReadLimit, pPrivateData,   \
-         cbPrivateData, pOverlapped))
+                            cbPrivateData, pOverlapped))
 #define IND2Connector_Reject(This, pPrivateData, cbPrivateData)                                    \
     ((This)->lpVtbl->Reject(This, pPrivateData, cbPrivateData))
 #define IND2Connector_GetReadLimits(This, pInboundReadLimit, pOutboundReadLimit)                   \
@@ -623,30 +622,34 @@ ND_INTERFACE(IND2Provider, IUnknown) {
 #define IND2Adapter_Query(This, pInfo, pcbInfo) ((This)->lpVtbl->Query(This, pInfo, pcbInfo))
 #define IND2Adapter_QueryAddressList(This, pAddressList, pcbAddressList)                           \
     ((This)->lpVtbl->QueryAddressList(This, pAddressList, pcbAddressList))
-#define IND2Adapter_CreateCompletionQueue(This, iid, hOverlappedFile, queueDepth, group,           \
-    affinity, ppCompletionQueue)                                                                   \
+#define IND2Adapter_CreateCompletionQueue(This, iid, hOverlappedFile, queueDepth, group, affinity, \
+                                          ppCompletionQueue)                                       \
     ((This)->lpVtbl->CreateCompletionQueue(This, iid, hOverlappedFile, queueDepth, group,          \
-         affinity, ppCompletionQueue))
+                                           affinity, ppCompletionQueue))
 #define IND2Adapter_CreateMemoryRegion(This, iid, hOverlappedFile, ppMemoryRegion)                 \
     ((This)->lpVtbl->CreateMemoryRegion(This, iid, hOverlappedFile, ppMemoryRegion))
 #define IND2Adapter_CreateMemoryWindow(This, iid, ppMemoryWindow)                                  \
     ((This)->lpVtbl->CreateMemoryWindow(This, iid, ppMemoryWindow))
 #define IND2Adapter_CreateSharedReceiveQueue(This, iid, hOverlappedFile, queueDepth,               \
-    maxRequestSge, notifyThreshold, group, affinity, ppSharedReceiveQueue)                         \
+                                             maxRequestSge, notifyThreshold, group, affinity,      \
+                                             ppSharedReceiveQueue)                                 \
     ((This)->lpVtbl->CreateSharedReceiveQueue(This, iid, hOverlappedFile, queueDepth,              \
-         maxRequestSge, notifyThreshold, group, affinity, ppSharedReceiveQueue))
-#define IND2Adapter_CreateQueuePair(This, iid, pReceiveCompletionQueue,                            \
-    pInitiatorCompletionQueue, context, receiveQueueDepth, initiatorQueueDepth,                    \
-    maxReceiveRequestSge, maxInitiatorRequestSge, inlineDataSize, ppQueuePair)                     \
+                                              maxRequestSge, notifyThreshold, group, affinity,     \
+                                              ppSharedReceiveQueue))
+#define IND2Adapter_CreateQueuePair(This, iid, pReceiveCompletionQueue, pInitiatorCompletionQueue, \
+                                    context, receiveQueueDepth, initiatorQueueDepth,               \
+                                    maxReceiveRequestSge, maxInitiatorRequestSge, inlineDataSize,  \
+                                    ppQueuePair)                                                   \
     ((This)->lpVtbl->CreateQueuePair(This, iid, pReceiveCompletionQueue,                           \
-         pInitiatorCompletionQueue, context, receiveQueueDepth, initiatorQueueDepth,               \
-         maxReceiveRequestSge, maxInitiatorRequestSge, inlineDataSize, ppQueuePair))
-#define IND2Adapter_CreateQueuePairWithSrq(This, iid, pReceiveCompletionQueue,                     \
-    pInitiatorCompletionQueue, pSharedReceiveQueue, context, initiatorQueueDepth,                  \
-    maxInitiatorRequestSge, inlineDataSize, ppQueuePair)                                           \
-    ((This)->lpVtbl->CreateQueuePairWithSrq(This, iid, pReceiveCompletionQueue,                    \
-         pInitiatorCompletionQueue, pSharedReceiveQueue, context, initiatorQueueDepth,             \
-         maxInitiatorRequestSge, inlineDataSize, ppQueuePair))
+                                     pInitiatorCompletionQueue, context, receiveQueueDepth,        \
+                                     initiatorQueueDepth, maxReceiveRequestSge,                    \
+                                     maxInitiatorRequestSge, inlineDataSize, ppQueuePair))
+#define IND2Adapter_CreateQueuePairWithSrq(                                                        \
+    This, iid, pReceiveCompletionQueue, pInitiatorCompletionQueue, pSharedReceiveQueue, context,   \
+    initiatorQueueDepth, maxInitiatorRequestSge, inlineDataSize, ppQueuePair)                      \
+    ((This)->lpVtbl->CreateQueuePairWithSrq(                                                       \
+        This, iid, pReceiveCompletionQueue, pInitiatorCompletionQueue, pSharedReceiveQueue,        \
+        context, initiatorQueueDepth, maxInitiatorRequestSge, inlineDataSize, ppQueuePair))
 #define IND2Adapter_CreateConnector(This, iid, hOverlappedFile, ppConnector)                       \
     ((This)->lpVtbl->CreateConnector(This, iid, hOverlappedFile, ppConnector))
 #define IND2Adapter_CreateListener(This, iid, hOverlappedFile, ppListener)                         \
@@ -665,7 +668,5 @@ ND_INTERFACE(IND2Provider, IUnknown) {
     ((This)->lpVtbl->OpenAdapter(This, iid, adapterId, ppAdapter))
 
 #endif
-
-    /* clang-format on */
 
 #endif
