@@ -6,12 +6,12 @@
  *
  * Limits of a SoftND adapter (IND2Adapter::Query is the authority; a program should ask it).
  * Memory is committed as it is used, so large numbers cost nothing by themselves.
- *   completion queue    65536 entries
- *   queue pair          4096 Receives and 4096 other requests; 16 SGEs for each kind of request
- *   shared receives     4096 per queue
- *   request             1 GiB of data; 256 bytes inline
+ *   completion queue    131072 entries
+ *   queue pair          8192 Receives and 8192 other requests; 16 SGEs for each kind of request
+ *   shared receives     8192 per queue
+ *   request             1 GiB of data; 512 bytes inline
  *   Reads in progress   128 in either direction
- *   private data        255 bytes with Connect, 255 with Accept and Reject
+ *   private data        248 bytes with Connect, 248 with Accept and Reject
  *   memory region       2^48 - 1 bytes
  */
 #ifndef SOFTND_H
