@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * overlapped_linux.c - overlapped files on Linux: thin, over the files of the Win32 subset, which
+ * carry the exact status in the completion packet.
+ */
+#include <sched.h>
+#include <unistd.h>
+#include "ndspi/overlapped.h"
+#include "win32/softnd_file.h"
+
+static SOFTND_FILE *file_of(struct ndspi_file *f) {
+    return (SOFTND_FILE *)f;
+}
+
+/* CancelIoEx. The context is the file itself. */
+static BOOL cancel_requests(void *context, OVERLAPPED *ov) {
+    return ndspi_file_cancel(context, ov) ? TRUE : FALSE;
+}
+
+HRESULT ndspi_file_create(HANDLE *out) {
+    HANDLE h = SoftNdFileCreate();
+    if (!h) return ND_NO_MEMORY;
+    SOFTND_FILE *f = SoftNdFileReference(h);
+    if (!f) return ND_NO_MEMORY;
+    SoftNdFileSetCancel(f, cancel_requests, f);
+    SoftNdFileRelease(f);
+    *out = h;
+    return ND_SUCCESS;
+}
+
+struct ndspi_file *ndspi_file_open(HANDLE handle) {
+    return (struct ndspi_file *)SoftNdFileReference(handle);
+}
+
+void ndspi_file_close(struct ndspi_file *f) {
+    SoftNdFileRelease(file_of(f));
+}
+
+bool ndspi_file_begin(struct ndspi_file *f, OVERLAPPED *ov, void **slot) {
+    *slot = NULL;
+    return SoftNdFileBegin(file_of(f), ov);
+}
+
+void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
+    (void)slot;
+    SoftNdFileFail(file_of(f), ov, hr);
+}
+
+void ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
+    (void)slot;
+    SoftNdFileComplete(file_of(f), ov, hr, 0);
+}
+
+HRESULT ndspi_file_result(const OVERLAPPED *ov) {
+    return (HRESULT)(ULONG)__atomic_load_n(&ov->Internal, __ATOMIC_ACQUIRE);
+}
+
+bool ndspi_file_affinity(KAFFINITY *out) {
+    cpu_set_t set;
+    KAFFINITY mask = 0;
+    if (sched_getaffinity(getpid(), sizeof set, &set) != 0) return false;
+    for (unsigned i = 0; i < sizeof mask * 8; i++)
+        if (CPU_ISSET(i, &set)) mask |= (KAFFINITY)1 << i;
+    *out = mask;
+    return mask != 0;
+}
