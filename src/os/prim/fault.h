@@ -18,6 +18,8 @@ enum os_fault_kind { OS_FAULT_ALLOC, OS_FAULT_SYSCALL, OS_FAULT_KINDS };
 void os_fault_arm(enum os_fault_kind kind, int64_t after);
 /* True once the armed fault has happened. */
 bool os_fault_fired(enum os_fault_kind kind);
+/* True if this build has the hooks; without them arming does nothing and tests skip. */
+bool os_fault_available(void);
 /* Used by the OS layer: true if this call must fail. */
 bool os_fault_hit(enum os_fault_kind kind);
 
