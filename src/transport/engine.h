@@ -74,9 +74,10 @@ struct tp_timer {
 /* A timer in zeroed memory must be initialised once. */
 void tp_timer_init(struct tp_timer *t, struct tp_engine *eng,
                    void (*on_expired)(struct tp_timer *t));
-/* (Re)arms. Expires at most a few milliseconds late. */
-void tp_timer_arm(struct tp_timer *t, uint64_t delay_ns);
-/* After it returns the timer is not armed; on_expired may still be running on the engine thread. */
-void tp_timer_cancel(struct tp_timer *t);
+/* (Re)arms; true if it was not armed before. Expires at most a few milliseconds late. */
+bool tp_timer_arm(struct tp_timer *t, uint64_t delay_ns);
+/* After it returns the timer is not armed; on_expired may still be running on the engine thread.
+ * True if it was armed: its on_expired will not run for that arming. */
+bool tp_timer_cancel(struct tp_timer *t);
 
 #endif

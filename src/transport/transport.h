@@ -167,6 +167,9 @@ struct tp_setup {
     const struct tp_upcalls *up;
     void *owner; /* for events */
     void *qp;    /* for data */
+    /* Receives come from a shared queue: a Send that finds none waits for ever, where it otherwise
+     * ends the connection after a grace time. */
+    bool shared_receives;
 };
 
 struct tp_ops {
@@ -189,6 +192,9 @@ struct tp_ops {
      * are ready, and lets requests flow. SN_E_ABORTED: the peer is gone. */
     sn_status (*complete)(struct tp_conn *c, uint32_t ird, uint32_t ord);
 
+    /* Passive side: who gets on_abandoned of a connection handed up by on_request; if the peer is
+     * already gone the upcall comes before this returns. No lock of rank EVENT or above held. */
+    void (*set_owner)(struct tp_conn *c, const struct tp_upcalls *up, void *owner);
     /* Passive side: answers the request. SN_OK: on_established follows exactly once unless close
      * comes first. SN_E_ABORTED: the peer has gone. */
     sn_status (*accept)(struct tp_conn *c, const struct tp_setup *setup);
@@ -222,11 +228,10 @@ struct tp_ops {
 /* Every transport's connection starts with this. */
 struct tp_conn {
     const struct tp_ops *ops;
-    void *owner; /* [EVENT lock] */
 };
 
-/* Sets who gets on_abandoned of a connection handed up by on_request; if the peer is already gone
- * the upcall follows at once. */
-void tp_conn_set_owner(struct tp_conn *c, const struct tp_upcalls *up, void *owner);
+static inline void tp_conn_set_owner(struct tp_conn *c, const struct tp_upcalls *up, void *owner) {
+    c->ops->set_owner(c, up, owner);
+}
 
 #endif

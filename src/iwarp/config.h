@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * config.h - what an administrator may set for iWARP, from the environment, read once.
+ * Owns:    SOFTND_CRC (on, off; default on), SOFTND_MPA_REV (1, 2; default 2).
+ * Threads: any.   Errors: an unknown value counts as the default.
+ */
+#ifndef SN_IWARP_CONFIG_H
+#define SN_IWARP_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct iw_config {
+    bool crc;    /* ask for CRC; a peer that asks gets it all the same */
+    uint8_t rev; /* MPA revision that an initiator starts with */
+};
+struct iw_config iw_config_get(void);
+
+#endif

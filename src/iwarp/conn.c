@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The life of a connection: states, readiness, events, the end. After the end of use (close, a
+ * failure, the peer's FIN) nothing of the application is referred to any more; the socket lingers
+ * on its own until what was promised to the wire is gone and the peer has closed too.
+ */
+#include "iwarp/conn.h"
+#include <string.h>
+#include "base/log.h"
+#include "os/prim/fault.h"
+
+static void on_ready(struct tp_watch *w, uint32_t events);
+static void on_free(struct tp_watch *w);
+static void on_timer(struct tp_timer *t);
+static void on_report_timer(struct tp_timer *t);
+
+struct iw_conn *iw_conn_create(struct tp_engine *eng, bool active) {
+    struct iw_conn *c = os_zalloc(sizeof *c);
+    if (!c) return NULL;
+    c->base.ops = &iw_ops;
+    c->eng = eng;
+    c->active = active;
+    c->watch.sock = OS_SOCK_NONE;
+    c->watch.on_ready = on_ready;
+    c->watch.on_free = on_free;
+    os_ref_init(&c->watch.refs);
+    os_lock_init(&c->event_lock, OS_RANK_EVENT);
+    os_lock_init(&c->rx_lock, OS_RANK_STREAM_RX);
+    os_lock_init(&c->tx_lock, OS_RANK_STREAM_TX);
+    tp_timer_init(&c->timer, eng, on_timer);
+    tp_timer_init(&c->report_timer, eng, on_report_timer);
+    sn_list_init(&c->listener_link);
+    os_u32_store_relaxed(&c->state, active ? IW_CONNECTING : IW_WAIT_REQUEST);
+    c->rx.send_msn = c->rx.read_msn = 1;
+    c->tx.send_msn = c->tx.read_msn = 1;
+    c->tx.mulpdu = MPA_MULPDU_MIN;
+    return c;
+}
+
+static void on_free(struct tp_watch *w) {
+    struct iw_conn *c = SN_CONTAINER(w, struct iw_conn, watch);
+    os_sock_close(c->watch.sock, false);
+    os_lock_fini(&c->event_lock);
+    os_lock_fini(&c->rx_lock);
+    os_lock_fini(&c->tx_lock);
+    os_free(c->start);
+    os_free(c->pd);
+    os_free(c->out_pd);
+    os_free(c->rx.held);
+    os_free(c->tx.raw);
+    os_free(c->tx.irq);
+    os_free(c);
+}
+
+/* ---- states ---- */
+
+void iw_set_state(struct iw_conn *c, enum iw_state to) {
+#define S(s) (1u << (s))
+    static const uint32_t legal[] = {
+        [IW_CONNECTING] = S(IW_WAIT_REPLY) | S(IW_DEAD),
+        [IW_WAIT_REPLY] = S(IW_CONNECTING) | S(IW_ANSWERED) | S(IW_LINGER) | S(IW_DEAD),
+        [IW_ANSWERED] = S(IW_OPEN) | S(IW_LINGER) | S(IW_DEAD),
+        [IW_WAIT_REQUEST] = S(IW_REQUESTED) | S(IW_DEAD),
+        [IW_REQUESTED] = S(IW_WAIT_FPDU) | S(IW_LINGER) | S(IW_DEAD),
+        [IW_WAIT_FPDU] = S(IW_OPEN) | S(IW_LINGER) | S(IW_DEAD),
+        [IW_OPEN] = S(IW_LINGER) | S(IW_DEAD),
+        [IW_LINGER] = S(IW_DEAD),
+        [IW_DEAD] = 0,
+    };
+#undef S
+    SN_ASSERT(legal[iw_state(c)] & (1u << to));
+    os_u32_store_release(&c->state, to);
+    if (to != IW_DEAD) iw_set_interest(c);
+}
+
+void iw_set_interest(struct iw_conn *c) {
+    uint32_t events = OS_POLL_IN;
+    switch (iw_state(c)) {
+    case IW_CONNECTING:
+        events = OS_POLL_OUT;
+        break;
+    case IW_OPEN:
+    case IW_WAIT_FPDU:
+        if (os_u32_load_relaxed(&c->rx.stalled)) events = 0;
+        if (c->tx.blocked) events |= OS_POLL_OUT;
+        break;
+    case IW_ANSWERED:
+        if (c->rx.held_len) events = 0;
+        break;
+    case IW_LINGER:
+        if (c->tx.raw_len) events |= OS_POLL_OUT;
+        break;
+    default:
+        break;
+    }
+    tp_watch_set(&c->watch, events);
+}
+
+void iw_arm(struct iw_conn *c, struct tp_timer *t, uint64_t delay_ns) {
+    tp_watch_get(&c->watch);
+    if (!tp_timer_arm(t, delay_ns)) tp_watch_put(&c->watch); /* its reference is there already */
+}
+
+void iw_disarm(struct iw_conn *c, struct tp_timer *t) {
+    if (tp_timer_cancel(t)) tp_watch_put(&c->watch);
+}
+
+/* ---- events ---- */
+
+void iw_add_event(struct iw_conn *c, uint32_t event) {
+    os_u32_store_relaxed(&c->pending, os_u32_load_relaxed(&c->pending) | event);
+}
+
+static void upcall(struct iw_conn *c, uint32_t event) {
+    switch (event) {
+    case IW_EV_REPLY:
+        c->up->on_reply(c->owner, c->reply_status);
+        break;
+    case IW_EV_ABANDONED:
+        c->up->on_abandoned(c->owner);
+        break;
+    case IW_EV_ESTABLISHED:
+        c->up->on_established(c->owner, c->established_status);
+        break;
+    case IW_EV_DISCONNECTED:
+        c->up->on_disconnected(c->owner, c->disconnect_status);
+        break;
+    default:
+        break;
+    }
+}
+
+void iw_deliver_events(struct iw_conn *c) {
+    while (os_u32_load_relaxed(&c->pending) != 0) {
+        os_lock_enter(&c->event_lock);
+        os_lock_enter(&c->rx_lock);
+        uint32_t pending = os_u32_load_relaxed(&c->pending);
+        uint32_t event = pending & (0u - pending); /* lowest first: established, disconnected */
+        bool wait = !c->up && !c->closed;          /* nobody to tell yet */
+        if (c->closed)
+            os_u32_store_relaxed(&c->pending, event = 0);
+        else if (!wait)
+            os_u32_store_relaxed(&c->pending, pending & ~event);
+        os_lock_leave(&c->rx_lock);
+        if (event != 0 && !wait) upcall(c, event);
+        os_lock_leave(&c->event_lock);
+        if (event == 0 || wait) return;
+    }
+}
+
+/* ---- the end ---- */
+
+void iw_drop_socket(struct iw_conn *c, bool reset) {
+    if (iw_state(c) == IW_DEAD) return;
+    iw_set_state(c, IW_DEAD);
+    iw_disarm(c, &c->timer);
+    iw_disarm(c, &c->report_timer);
+    os_sock s = c->watch.sock;
+    tp_watch_remove(&c->watch);
+    c->watch.sock = OS_SOCK_NONE;
+    os_sock_close(s, reset);
+}
+
+/* Forgets everything that is the core's. */
+static void let_go(struct iw_conn *c) {
+    c->tx.q_count = 0;
+    c->tx.irq_count = 0;
+    c->tx.reads_out = 0;
+    c->tx.unconfirmed = c->tx.reads = (struct iw_fifo){ 0 };
+    c->tx.part.active = false;
+    c->tx.blocked = false;
+    c->tx.failed = false;
+    c->rx.recv = NULL;
+    c->rx.read = NULL;
+    os_u32_store_relaxed(&c->rx.stalled, 0);
+    os_free(c->rx.held);
+    c->rx.held = NULL;
+    c->rx.held_len = 0;
+}
+
+void iw_farewell(struct iw_conn *c, const struct rdmap_fault *fault,
+                 const struct terminate_about *about) {
+    bool whole = true;
+    if (iw_state(c) == IW_OPEN) {
+        uint8_t head[RDMAP_HEAD_MAX];
+        whole = iw_tx_raw_part(c);
+        if (whole && iw_report_due(c)) whole = iw_tx_raw_report(c);
+        if (whole && fault) whole = iw_tx_raw_fpdu(c, head, terminate_pack(head, fault, about));
+    }
+    let_go(c);
+    iw_disarm(c, &c->report_timer);
+    iw_set_state(c, IW_LINGER);
+    iw_arm(c, &c->timer, IW_LINGER_NS);
+    if (whole)
+        iw_linger(c);
+    else
+        iw_drop_socket(c, true); /* the stream is cut inside an FPDU */
+}
+
+void iw_linger(struct iw_conn *c) {
+    uint8_t sink[4096];
+    struct os_iov iov = { sink, sizeof sink };
+    size_t got;
+    sn_status st = iw_tx_flush_raw(c);
+    if (st != SN_OK && st != SN_E_AGAIN) {
+        iw_drop_socket(c, false);
+        return;
+    }
+    if (st == SN_OK && !c->tx.shut) {
+        os_sock_shutdown_write(c->watch.sock);
+        c->tx.shut = true;
+    }
+    for (int i = 0; i < 64 && !c->rx.eof; i++) {
+        sn_status rst = os_sock_readv(c->watch.sock, &iov, 1, &got);
+        if (rst == SN_E_AGAIN) break;
+        if (rst != SN_OK) c->rx.eof = true;
+        if (rst == SN_E_PEER_GONE) st = SN_OK; /* nobody to flush to */
+    }
+    if (c->rx.eof && st == SN_OK)
+        iw_drop_socket(c, false);
+    else
+        iw_set_interest(c);
+}
+
+void iw_fail(struct iw_conn *c, sn_status st, const struct rdmap_fault *fault,
+             const struct terminate_about *about) {
+    switch (iw_state(c)) {
+    case IW_CONNECTING:
+    case IW_WAIT_REPLY:
+        c->reply_status = st;
+        iw_add_event(c, IW_EV_REPLY);
+        break;
+    case IW_REQUESTED:
+        iw_add_event(c, IW_EV_ABANDONED);
+        break;
+    case IW_WAIT_FPDU:
+        if (!c->established) {
+            c->established = true;
+            c->established_status = st == SN_E_TIMEOUT ? st : SN_E_REFUSED;
+            iw_add_event(c, IW_EV_ESTABLISHED);
+            break;
+        } /* fall through */
+    case IW_OPEN:
+        c->disconnect_status = st;
+        iw_add_event(c, IW_EV_DISCONNECTED);
+        break;
+    case IW_WAIT_REQUEST:
+        c->request_settled = true;
+        break;
+    case IW_ANSWERED:
+        break; /* complete() will say so */
+    case IW_LINGER:
+    case IW_DEAD:
+        return;
+    }
+    if (st == SN_E_PEER_GONE || iw_state(c) == IW_CONNECTING || iw_state(c) == IW_WAIT_REQUEST) {
+        let_go(c);
+        iw_drop_socket(c, false);
+    } else {
+        iw_farewell(c, fault, about);
+    }
+}
+
+static void close_conn(struct tp_conn *tc) {
+    struct iw_conn *c = iw_conn_of(tc);
+    if (iw_state(c) == IW_REQUESTED) {
+        (void)!iw_reject(tc, NULL, 0); /* an unanswered request gets an answer */
+    }
+    os_lock_enter(&c->event_lock);
+    c->closed = true;
+    os_lock_enter(&c->rx_lock);
+    os_lock_enter(&c->tx_lock);
+    switch (iw_state(c)) {
+    case IW_CONNECTING:
+    case IW_WAIT_REQUEST:
+        iw_drop_socket(c, false);
+        break;
+    case IW_LINGER:
+    case IW_DEAD:
+        break;
+    default:
+        iw_farewell(c, NULL, NULL);
+        break;
+    }
+    os_lock_leave(&c->tx_lock);
+    os_lock_leave(&c->rx_lock);
+    os_lock_leave(&c->event_lock);
+}
+
+static void release(struct tp_conn *tc) {
+    tp_watch_put(&iw_conn_of(tc)->watch);
+}
+
+/* ---- progress ---- */
+
+/* When a report that is due leaves. From the engine thread a Write is reported at once, since its
+ * target may never call; what the application is about to see waits for its answer to ride on. */
+static void plan_report(struct iw_conn *c, bool from_engine) {
+    if (!iw_report_due(c)) return;
+    uint32_t behind = os_u32_load_relaxed(&c->processed) - c->reported;
+    if (behind >= IW_REPORT_EVERY || (from_engine && c->last_was_write)) {
+        c->report_now = true;
+    } else if (os_u32_load_relaxed(&c->report_armed) == 0) {
+        os_u32_store_relaxed(&c->report_armed, 1);
+        iw_arm(c, &c->report_timer, IW_REPORT_NS);
+    }
+}
+
+/* Both locks held. Something arrived: answers, reports, requests that waited for it. */
+static void after_rx(struct iw_conn *c, bool from_engine) {
+    if (iw_state(c) == IW_OPEN) {
+        plan_report(c, from_engine);
+        iw_tx_progress(c);
+    }
+    iw_settle_locked(c);
+}
+
+static void ready_stream(struct iw_conn *c, uint32_t events) {
+    iw_rx_progress(c);
+    /* A reset while a Send waits for a receive is only seen this way. */
+    bool reset = (events & OS_POLL_HUP) && os_u32_load_relaxed(&c->rx.stalled);
+    os_lock_enter(&c->tx_lock);
+    if (reset) iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
+    after_rx(c, true);
+    os_lock_leave(&c->tx_lock);
+}
+
+static void on_ready(struct tp_watch *w, uint32_t events) {
+    struct iw_conn *c = SN_CONTAINER(w, struct iw_conn, watch);
+    os_lock_enter(&c->rx_lock);
+    switch (iw_state(c)) {
+    case IW_OPEN:
+    case IW_WAIT_FPDU:
+        ready_stream(c, events);
+        break;
+    case IW_DEAD:
+        break;
+    case IW_LINGER:
+        os_lock_enter(&c->tx_lock);
+        iw_linger(c);
+        os_lock_leave(&c->tx_lock);
+        break;
+    default:
+        os_lock_enter(&c->tx_lock);
+        iw_setup_ready(c);
+        os_lock_leave(&c->tx_lock);
+        break;
+    }
+    bool settled = c->request_settled;
+    c->request_settled = false;
+    os_lock_leave(&c->rx_lock);
+    if (settled) iw_listener_settle(c);
+    iw_deliver_events(c);
+}
+
+static bool poll(struct tp_conn *tc) {
+    struct iw_conn *c = iw_conn_of(tc);
+    if (!os_lock_try(&c->rx_lock)) return false;
+    bool did = false;
+    enum iw_state s = iw_state(c);
+    if (s == IW_OPEN || s == IW_WAIT_FPDU) {
+        did = iw_rx_progress(c);
+        /* Nothing new: what was held back for the application's answer leaves now. */
+        bool report = !did && iw_state(c) == IW_OPEN && iw_report_due(c);
+        if (did || report || c->tx.blocked || iw_state(c) != s) {
+            os_lock_enter(&c->tx_lock);
+            if (report) c->report_now = true;
+            after_rx(c, false);
+            os_lock_leave(&c->tx_lock);
+        }
+    }
+    os_lock_leave(&c->rx_lock);
+    iw_deliver_events(c);
+    return did;
+}
+
+/* After sending without the receive lock: carries out a failure, if there was one. */
+static void settle(struct iw_conn *c, bool failed) {
+    if (!failed) return;
+    os_lock_enter(&c->rx_lock);
+    os_lock_enter(&c->tx_lock);
+    iw_settle_locked(c);
+    os_lock_leave(&c->tx_lock);
+    os_lock_leave(&c->rx_lock);
+    iw_deliver_events(c);
+}
+
+static void post_send(struct tp_conn *tc) {
+    struct iw_conn *c = iw_conn_of(tc);
+    if (iw_state(c) != IW_OPEN) return;
+    os_lock_enter(&c->tx_lock);
+    if (!c->tx.blocked) iw_tx_progress(c);
+    bool failed = c->tx.failed;
+    os_lock_leave(&c->tx_lock);
+    settle(c, failed);
+}
+
+static void flush_reports(struct tp_conn *tc) {
+    struct iw_conn *c = iw_conn_of(tc);
+    if (iw_state(c) != IW_OPEN) return;
+    os_lock_enter(&c->tx_lock);
+    bool failed = false;
+    if (iw_report_due(c)) {
+        c->report_now = true;
+        iw_tx_progress(c);
+        failed = c->tx.failed;
+    }
+    os_lock_leave(&c->tx_lock);
+    settle(c, failed);
+}
+
+static void post_receive(struct tp_conn *tc) {
+    struct iw_conn *c = iw_conn_of(tc);
+    if (os_u32_load_seqcst(&c->rx.stalled) == 0) return;
+    os_lock_enter(&c->rx_lock);
+    iw_rx_resume(c);
+    os_lock_enter(&c->tx_lock);
+    after_rx(c, false);
+    os_lock_leave(&c->tx_lock);
+    os_lock_leave(&c->rx_lock);
+    iw_deliver_events(c);
+}
+
+/* ---- timers; the reference that the timer held is dropped at the end ---- */
+
+static void on_timer(struct tp_timer *t) {
+    struct iw_conn *c = SN_CONTAINER(t, struct iw_conn, timer);
+    os_lock_enter(&c->rx_lock);
+    switch (iw_state(c)) {
+    case IW_OPEN:
+        iw_rx_stall_over(c);
+        break;
+    case IW_DEAD:
+        break;
+    case IW_LINGER:
+        os_lock_enter(&c->tx_lock);
+        iw_drop_socket(c, c->tx.raw_len != 0);
+        os_lock_leave(&c->tx_lock);
+        break;
+    default:
+        os_lock_enter(&c->tx_lock);
+        SN_LOG(SN_LOG_INFO, "iwarp: the peer did not answer during connection setup");
+        iw_fail(c, SN_E_TIMEOUT, NULL, NULL);
+        os_lock_leave(&c->tx_lock);
+        break;
+    }
+    bool settled = c->request_settled;
+    c->request_settled = false;
+    os_lock_leave(&c->rx_lock);
+    if (settled) iw_listener_settle(c);
+    iw_deliver_events(c);
+    tp_watch_put(&c->watch);
+}
+
+static void on_report_timer(struct tp_timer *t) {
+    struct iw_conn *c = SN_CONTAINER(t, struct iw_conn, report_timer);
+    os_lock_enter(&c->tx_lock);
+    os_u32_store_relaxed(&c->report_armed, 0);
+    bool failed = false;
+    if (iw_state(c) == IW_OPEN) {
+        if (iw_peer(c) == IW_PEER_UNKNOWN) {
+            uint64_t now = os_now_ns();
+            if (now >= c->unknown_until_ns)
+                iw_peer_decided(c, IW_PEER_FOREIGN);
+            else
+                iw_arm(c, t, c->unknown_until_ns - now);
+        }
+        if (iw_report_due(c)) {
+            c->report_now = true;
+            iw_tx_progress(c);
+        }
+        failed = c->tx.failed;
+    }
+    os_lock_leave(&c->tx_lock);
+    settle(c, failed);
+    tp_watch_put(&c->watch);
+}
+
+/* ---- the rest of the table ---- */
+
+static void info(struct tp_conn *tc, struct tp_conn_info *out) {
+    struct iw_conn *c = iw_conn_of(tc);
+    os_lock_enter(&c->rx_lock);
+    *out = (struct tp_conn_info){ .local = c->local,
+                                  .peer = c->remote,
+                                  .peer_ird = c->peer_ird,
+                                  .peer_ord = c->peer_ord,
+                                  .pd_len = c->pd_len };
+    if (c->pd_len) memcpy(out->pd, c->pd, c->pd_len);
+    os_lock_leave(&c->rx_lock);
+}
+
+static void set_owner(struct tp_conn *tc, const struct tp_upcalls *up, void *owner) {
+    struct iw_conn *c = iw_conn_of(tc);
+    os_lock_enter(&c->event_lock);
+    os_lock_enter(&c->rx_lock);
+    c->up = up;
+    c->owner = owner;
+    os_lock_leave(&c->rx_lock);
+    os_lock_leave(&c->event_lock);
+    iw_deliver_events(c);
+}
+
+const struct tp_ops iw_ops = {
+    .name = "iwarp",
+    .listen = iw_listen,
+    .listener_close = iw_listener_close,
+    .connect = iw_connect,
+    .complete = iw_complete,
+    .set_owner = set_owner,
+    .accept = iw_accept,
+    .reject = iw_reject,
+    .info = info,
+    .post_send = post_send,
+    .post_receive = post_receive,
+    .poll = poll,
+    .flush_reports = flush_reports,
+    .close = close_conn,
+    .release = release,
+};

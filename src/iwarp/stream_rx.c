@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The receive side of an open stream: head, payload, trailer, resumable at any byte. Payload goes
+ * from the socket straight to its place where there is enough of it; everything else passes
+ * through a buffer on the stack, so an idle connection has no receive buffer. A segment that must
+ * be refused is read to its end first: a bad CRC makes every other fault moot.
+ */
+#include "iwarp/conn.h"
+#include <string.h>
+#include "base/log.h"
+#include "os/prim/fault.h"
+#include "os/prim/pages.h"
+
+enum {
+    STAGE_SMALL = 256,        /* behind a direct read: the trailer and the next head */
+    STAGE_LARGE = 16384,      /* many small messages */
+    DIRECT_MIN = 1024,        /* payload worth a place of its own in the vector */
+    DIRECT_PIECES = 8,        /* segments of a scatter list in one read */
+    BURST_BYTES = 1024 * 1024 /* then others get their turn */
+};
+
+/* ---- faults ---- */
+
+static void refuse(struct iw_conn *c, enum rdmap_cause cause, sn_status st) {
+    if (c->rx.fault_set) return;
+    c->rx.fault_set = true;
+    c->rx.fault = rdmap_fault_make(cause);
+    c->rx.fault_status = st;
+    SN_LOG(SN_LOG_INFO, "iwarp: inbound segment refused: %s", rdmap_fault_text(cause));
+}
+
+static void refuse_write(struct iw_conn *c, sn_status st) {
+    refuse(c,
+           st == SN_E_RANGE ? RDMAP_FAULT_WRITE_BOUNDS
+           : st == SN_E_PD  ? RDMAP_FAULT_WRITE_STREAM
+                            : RDMAP_FAULT_WRITE_STAG,
+           SN_E_WIRE);
+}
+
+/* The receive at hand fails for a reason of its own; the stream ends with it. */
+static void fail_receive(struct iw_conn *c, enum rdmap_cause cause, sn_status st) {
+    struct tp_receive *recv = c->rx.recv;
+    refuse(c, cause, SN_E_WIRE);
+    if (!recv) return;
+    c->rx.recv = NULL;
+    c->up->receive_done(c->qp, recv, st, 0, 0, 0);
+}
+
+/* Our own Read cannot be placed: it fails here and now. */
+static void fail_read(struct iw_conn *c, enum rdmap_cause cause, sn_status st) {
+    refuse(c, cause, SN_E_WIRE);
+    if (!c->rx.read) return;
+    os_lock_enter(&c->tx_lock);
+    struct tp_request *req = iw_fifo_pop(&c->tx.reads);
+    os_lock_leave(&c->tx_lock);
+    c->rx.read = NULL;
+    c->up->request_done(c->qp, req, st);
+}
+
+static void about_this(struct iw_conn *c, struct terminate_about *about) {
+    *about = (struct terminate_about){ .ulpdu = c->rx.head + MPA_LEN_LEN,
+                                       .have = c->rx.head_have - MPA_LEN_LEN,
+                                       .ulpdu_len = c->rx.ulpdu_len };
+}
+
+static void fail_with_fault(struct iw_conn *c, sn_status st, const struct rdmap_fault *fault) {
+    struct terminate_about about;
+    about_this(c, &about);
+    os_lock_enter(&c->tx_lock);
+    /* Before the first FPDU was validated a responder may send nothing. */
+    bool mute = iw_state(c) == IW_WAIT_FPDU || (fault && fault->in_terminate);
+    iw_fail(c, st, mute ? NULL : fault, &about);
+    os_lock_leave(&c->tx_lock);
+}
+
+/* ---- where payload goes ---- */
+
+/* Where in its scatter list the message of the present segment has got to. A Send and a Read
+ * Response may be under way at once, so each has a place of its own; a Write needs none. */
+static struct iw_place *place_of(struct iw_rx *rx) {
+    return rx->seg.opcode == RDMAP_READ_RESPONSE ? &rx->read_at : &rx->recv_at;
+}
+
+/* The next piece of memory for payload of this segment, at most `want` bytes. */
+static sn_status next_place(struct iw_conn *c, const struct iw_place *at, uint32_t seg_off,
+                            size_t want, struct tp_access *acc) {
+    struct iw_rx *rx = &c->rx;
+    if (rx->seg.opcode == RDMAP_WRITE)
+        return c->up->access(c->qp, rx->seg.stag, rx->seg.to + seg_off, want, TP_REMOTE_WRITE, acc);
+    bool response = rx->seg.opcode == RDMAP_READ_RESPONSE;
+    const struct tp_sge *s = &(response ? rx->read->sge : rx->recv->sge)[at->idx];
+    return c->up->access(c->qp, s->token, (uint64_t)(uintptr_t)s->addr + at->off,
+                         SN_MIN(want, (size_t)(s->len - at->off)),
+                         response ? TP_READ_SINK : TP_LOCAL_WRITE, acc);
+}
+
+/* Moves a place on by n bytes, which lie in one segment, and past segments that are full. */
+static void move_place(const struct iw_rx *rx, struct iw_place *at, uint32_t n) {
+    const struct tp_sge *sge;
+    uint32_t count;
+    if (rx->seg.opcode == RDMAP_WRITE) return;
+    if (rx->seg.opcode == RDMAP_READ_RESPONSE) {
+        sge = rx->read->sge;
+        count = rx->read->sge_count;
+    } else {
+        sge = rx->recv->sge;
+        count = rx->recv->sge_count;
+    }
+    at->off += n;
+    while (at->idx < count && at->off == sge[at->idx].len) {
+        at->off = 0;
+        at->idx++;
+    }
+}
+
+static void placed(struct iw_rx *rx, uint32_t n) {
+    rx->seg_off += n;
+    move_place(rx, place_of(rx), n);
+}
+
+static void refuse_place(struct iw_conn *c, sn_status st) {
+    switch (c->rx.seg.opcode) {
+    case RDMAP_WRITE:
+        refuse_write(c, st == SN_E_FAULT ? SN_E_TOKEN : st);
+        break;
+    case RDMAP_READ_RESPONSE:
+        fail_read(c, RDMAP_FAULT_LOCAL_PLACE, st);
+        break;
+    default:
+        fail_receive(c, RDMAP_FAULT_LOCAL_PLACE, st);
+        break;
+    }
+}
+
+/* Payload bytes that are in the staging buffer. */
+static void place_staged(struct iw_conn *c, const uint8_t *p, uint32_t n) {
+    struct iw_rx *rx = &c->rx;
+    if (c->crc) rx->crc = sn_crc32c_extend(rx->crc, p, n);
+    if (!rx->fault_set && !rdmap_op_of(rx->seg.opcode)->payload) {
+        memcpy(rx->head + rx->head_have, p, n); /* a body; fits, or rdmap_unpack had refused */
+        rx->head_have += n;
+        rx->seg_off += n;
+        return;
+    }
+    while (n != 0 && !rx->fault_set) {
+        struct tp_access acc;
+        sn_status st = next_place(c, place_of(rx), rx->seg_off, n, &acc);
+        if (st == SN_OK) {
+            uint32_t m = (uint32_t)SN_MIN((size_t)n, acc.len);
+            if (!os_guarded_copy(acc.ptr, p, m)) st = SN_E_FAULT;
+            c->up->access_end(&acc);
+            if (st == SN_OK) {
+                placed(rx, m);
+                p += m;
+                n -= m;
+            }
+        }
+        if (st != SN_OK) refuse_place(c, st);
+    }
+    rx->seg_off += n; /* what a refused segment still brings */
+}
+
+/* ---- one segment ---- */
+
+static sn_status begin_send(struct iw_conn *c) {
+    struct iw_rx *rx = &c->rx;
+    if (rx->seg.msn != rx->send_msn) {
+        refuse(c, RDMAP_FAULT_MSN, SN_E_WIRE);
+        return SN_OK;
+    }
+    if (rx->seg.mo != (rx->recv ? rx->recv_len : 0)) {
+        refuse(c, RDMAP_FAULT_MO, SN_E_WIRE);
+        return SN_OK;
+    }
+    if (!rx->recv) {
+        rx->recv = c->up->take_receive(c->qp);
+        if (!rx->recv) {
+            /* Announce that we wait, then look again: a post in between is not missed. */
+            os_u32_store_seqcst(&rx->stalled, 1);
+            rx->recv = c->up->take_receive(c->qp);
+            if (!rx->recv) return SN_E_AGAIN;
+        }
+        os_u32_store_relaxed(&rx->stalled, 0);
+        rx->recv_len = 0;
+        rx->recv_at = (struct iw_place){ 0 };
+        move_place(rx, &rx->recv_at, 0);
+    }
+    if (rx->seg.payload_len > rx->recv->length - rx->recv_len)
+        fail_receive(c, RDMAP_FAULT_TOO_LONG, SN_E_MSG_TOO_LONG);
+    return SN_OK;
+}
+
+static void begin_write(struct iw_conn *c) {
+    const struct rdmap_segment *seg = &c->rx.seg;
+    struct tp_access acc;
+    if (seg->payload_len == 0) return; /* RFC 5041 section 5.2: nothing to check */
+    if (seg->to + seg->payload_len < seg->to) {
+        refuse(c, RDMAP_FAULT_WRITE_WRAP, SN_E_WIRE);
+        return;
+    }
+    sn_status st =
+        c->up->access(c->qp, seg->stag, seg->to, seg->payload_len, TP_REMOTE_WRITE, &acc);
+    if (st != SN_OK)
+        refuse_write(c, st);
+    else
+        c->up->access_end(&acc);
+}
+
+static void sink_of(const struct tp_request *req, uint32_t *stag, uint64_t *to) {
+    *stag = req->sge_count && req->sge[0].token ? req->sge[0].token : 1;
+    *to = req->sge_count ? (uint64_t)(uintptr_t)req->sge[0].addr : 0;
+}
+
+static void begin_response(struct iw_conn *c) {
+    struct iw_rx *rx = &c->rx;
+    if (!rx->read) {
+        os_lock_enter(&c->tx_lock);
+        rx->read = c->tx.reads.head;
+        os_lock_leave(&c->tx_lock);
+        if (!rx->read) {
+            refuse(c, RDMAP_FAULT_OPCODE, SN_E_WIRE);
+            return;
+        }
+        rx->read->tp_u32[0] = 0;
+        rx->read_at = (struct iw_place){ 0 };
+        move_place(rx, &rx->read_at, 0);
+    }
+    uint32_t done = rx->read->tp_u32[0], left = rx->read->length - done, stag;
+    uint64_t to;
+    sink_of(rx->read, &stag, &to);
+    if (rx->seg.payload_len != 0 && rx->seg.stag != stag)
+        refuse(c, RDMAP_FAULT_RESPONSE_STAG, SN_E_WIRE);
+    else if (rx->seg.payload_len > left || (rx->seg.last && rx->seg.payload_len != left) ||
+             (rx->seg.payload_len != 0 && rx->seg.to != to + done))
+        refuse(c, RDMAP_FAULT_RESPONSE_BOUNDS, SN_E_WIRE);
+}
+
+/* SN_E_AGAIN: a Send has to wait for a receive. Faults are noted in rx. */
+static sn_status begin_segment(struct iw_conn *c) {
+    switch (c->rx.seg.opcode) {
+    case RDMAP_SEND:
+    case RDMAP_SEND_INV:
+    case RDMAP_SEND_SE:
+    case RDMAP_SEND_SE_INV:
+        return begin_send(c);
+    case RDMAP_WRITE:
+        begin_write(c);
+        return SN_OK;
+    case RDMAP_READ_RESPONSE:
+        begin_response(c);
+        return SN_OK;
+    case RDMAP_READ_REQUEST:
+        if (c->rx.seg.msn != c->rx.read_msn) refuse(c, RDMAP_FAULT_MSN, SN_E_WIRE);
+        return SN_OK;
+    case RDMAP_TERMINATE:
+        return SN_OK;
+    default: /* Immediate and Atomic: not offered */
+        refuse(c, RDMAP_FAULT_OPCODE, SN_E_WIRE);
+        return SN_OK;
+    }
+}
+
+static void end_send(struct iw_conn *c) {
+    struct iw_rx *rx = &c->rx;
+    const struct rdmap_op *op = rdmap_op_of(rx->seg.opcode);
+    rx->recv_len += rx->seg.payload_len;
+    if (!rx->seg.last) return;
+    uint32_t flags = op->solicited ? TP_RECV_SOLICITED : 0;
+    if (op->invalidates) {
+        sn_status st = c->up->remote_invalidate(c->qp, rx->seg.stag);
+        if (st != SN_OK) {
+            struct rdmap_fault f = rdmap_fault_make(st == SN_E_PD ? RDMAP_FAULT_INVALIDATE_STREAM
+                                                                  : RDMAP_FAULT_INVALIDATE_STAG);
+            fail_with_fault(c, SN_E_WIRE, &f);
+            return;
+        }
+        flags |= TP_RECV_INVALIDATED;
+    }
+    struct tp_receive *recv = rx->recv;
+    rx->recv = NULL;
+    rx->send_msn++;
+    c->last_was_write = false;
+    os_u32_store_release(&c->processed, os_u32_load_relaxed(&c->processed) + 1);
+    c->up->receive_done(c->qp, recv, SN_OK, rx->recv_len, flags, rx->seg.stag);
+}
+
+static void end_write(struct iw_conn *c) {
+    const struct rdmap_segment *seg = &c->rx.seg;
+    if (seg->payload_len == 0 && seg->stag == IW_MARK_STAG &&
+        (seg->to & IW_MARK_VERSION_MASK) == IW_MARK_VERSION) {
+        os_lock_enter(&c->tx_lock);
+        if (iw_peer(c) != IW_PEER_SOFTND) {
+            if (!c->active) c->hello_due = c->report_now = true;
+            iw_peer_decided(c, IW_PEER_SOFTND);
+        }
+        bool sane = iw_confirmed(c, (uint32_t)seg->to);
+        os_lock_leave(&c->tx_lock);
+        if (!sane) {
+            struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_LOCAL_STREAM);
+            fail_with_fault(c, SN_E_WIRE, &f);
+        }
+        return;
+    }
+    c->last_was_write = true;
+    if (seg->last) os_u32_store_release(&c->processed, os_u32_load_relaxed(&c->processed) + 1);
+}
+
+static void end_read_request(struct iw_conn *c) {
+    struct rdmap_read_request rr;
+    sn_status st = rdmap_read_request_unpack(c->rx.head + MPA_LEN_LEN + c->rx.seg.header_len,
+                                             c->rx.seg.payload_len, &rr);
+    bool full = st != SN_OK;
+    os_lock_enter(&c->tx_lock);
+    struct iw_tx *tx = &c->tx;
+    if (!full && !tx->irq) {
+        tx->irq_cap = SN_MAX(c->ird, 1);
+        tx->irq = os_zalloc(tx->irq_cap * sizeof *tx->irq);
+    }
+    full = full || !tx->irq || tx->irq_count >= SN_MAX(c->ird, rr.size == 0 ? 1u : 0u) ||
+           tx->irq_count == tx->irq_cap;
+    if (!full) {
+        tx->irq[(tx->irq_head + tx->irq_count) % tx->irq_cap] =
+            (struct iw_read_in){ .rr = rr, .msn = c->rx.seg.msn };
+        tx->irq_count++;
+    }
+    os_lock_leave(&c->tx_lock);
+    c->rx.read_msn++;
+    if (full) {
+        struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_READ_BEYOND_IRD);
+        fail_with_fault(c, SN_E_WIRE, &f);
+    }
+}
+
+static void end_response(struct iw_conn *c) {
+    struct iw_rx *rx = &c->rx;
+    rx->read->tp_u32[0] += rx->seg.payload_len;
+    if (!rx->seg.last) return;
+    os_lock_enter(&c->tx_lock);
+    struct tp_request *req = iw_fifo_pop(&c->tx.reads);
+    c->tx.reads_out--;
+    os_lock_leave(&c->tx_lock);
+    rx->read = NULL;
+    if (req != &c->rtr_read_request) c->up->request_done(c->qp, req, SN_OK);
+}
+
+/* Which of our requests a Terminate is about, and what became of it. The peer's reports have
+ * completed everything before it. */
+static void end_terminate(struct iw_conn *c) {
+    struct terminate t;
+    struct tp_request *victim = NULL;
+    sn_status st = SN_E_REMOTE;
+    if (terminate_unpack(c->rx.head + MPA_LEN_LEN + c->rx.seg.header_len, c->rx.seg.payload_len,
+                         &t) != SN_OK) {
+        fail_with_fault(c, SN_E_WIRE, NULL);
+        return;
+    }
+    SN_LOG(SN_LOG_INFO, "iwarp: the peer terminated the connection: %s",
+           terminate_text(t.layer, t.type, t.code));
+    os_lock_enter(&c->tx_lock);
+    struct tp_request *first = c->tx.unconfirmed.head;
+    bool write = first && first->op == TP_OP_WRITE;
+    if (t.layer == TERMINATE_LAYER_RDMAP && t.type == 1) {
+        victim = iw_fifo_pop(&c->tx.reads);
+        if (victim == &c->rtr_read_request) victim = NULL;
+        st = SN_E_RIGHTS;
+    } else if (t.layer == TERMINATE_LAYER_DDP && t.type == 1) {
+        if (write) victim = iw_fifo_pop(&c->tx.unconfirmed);
+        st = SN_E_RIGHTS;
+    } else if (t.layer == TERMINATE_LAYER_DDP && t.type == 2 && (t.code == 2 || t.code == 5)) {
+        if (first && !write) victim = iw_fifo_pop(&c->tx.unconfirmed);
+        st = t.code == 2 ? SN_E_TIMEOUT : SN_E_PEER_MSG_TOO_LONG;
+    } else if (first) {
+        victim = iw_fifo_pop(&c->tx.unconfirmed);
+    }
+    if (victim) c->up->request_done(c->qp, victim, st);
+    iw_fail(c, SN_E_REMOTE, NULL, NULL);
+    os_lock_leave(&c->tx_lock);
+}
+
+/* The first FPDU of the initiator is here and valid: now both sides may talk. */
+static void open_stream(struct iw_conn *c) {
+    os_lock_enter(&c->tx_lock);
+    if (iw_state(c) == IW_WAIT_FPDU) {
+        iw_set_state(c, IW_OPEN);
+        iw_disarm(c, &c->timer);
+        if (!c->established) {
+            c->established = true;
+            c->established_status = SN_OK;
+            iw_add_event(c, IW_EV_ESTABLISHED);
+        }
+    }
+    os_lock_leave(&c->tx_lock);
+}
+
+static void end_segment(struct iw_conn *c) {
+    struct iw_rx *rx = &c->rx;
+    rx->phase = IW_RX_HEAD;
+    if (c->crc && !mpa_trailer_good(rx->trail, rx->ulpdu_len, rx->crc)) {
+        struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_CRC);
+        fail_with_fault(c, SN_E_WIRE, &f);
+        return;
+    }
+    if (iw_state(c) == IW_WAIT_FPDU) open_stream(c);
+    if (rx->fault_set) {
+        fail_with_fault(c, rx->fault_status, &rx->fault);
+        return;
+    }
+    bool mark =
+        rx->seg.opcode == RDMAP_WRITE && rx->seg.payload_len == 0 && rx->seg.stag == IW_MARK_STAG;
+    if (iw_peer(c) == IW_PEER_UNKNOWN && !mark) {
+        os_lock_enter(&c->tx_lock);
+        iw_peer_decided(c, IW_PEER_FOREIGN);
+        os_lock_leave(&c->tx_lock);
+    }
+    switch (rx->seg.opcode) {
+    case RDMAP_WRITE:
+        end_write(c);
+        break;
+    case RDMAP_READ_REQUEST:
+        end_read_request(c);
+        break;
+    case RDMAP_READ_RESPONSE:
+        end_response(c);
+        break;
+    case RDMAP_TERMINATE:
+        end_terminate(c);
+        break;
+    default:
+        end_send(c);
+        break;
+    }
+    rx->head_have = 0;
+}
+
+/* ---- bytes ---- */
+
+/* Octets of head that must be there before it can be judged. */
+static uint32_t head_need(const struct iw_rx *rx) {
+    if (rx->head_have < MPA_LEN_LEN + 1) return MPA_LEN_LEN + 1;
+    uint32_t ulpdu = ((uint32_t)rx->head[0] << 8) | rx->head[1];
+    return MPA_LEN_LEN + SN_MIN(ulpdu, (uint32_t)ddp_header_len(rx->head[2]));
+}
+
+/* Collects the head; true when it is whole and decoded. */
+static bool take_head(struct iw_conn *c, const uint8_t **p, size_t *n) {
+    struct iw_rx *rx = &c->rx;
+    for (uint32_t need; rx->head_have < (need = head_need(rx));) {
+        uint32_t m = (uint32_t)SN_MIN(*n, (size_t)(need - rx->head_have));
+        if (m == 0) return false;
+        memcpy(rx->head + rx->head_have, *p, m);
+        rx->head_have += m;
+        *p += m;
+        *n -= m;
+    }
+    rx->ulpdu_len = (uint16_t)((rx->head[0] << 8) | rx->head[1]);
+    rx->seg_off = rx->trail_have = 0;
+    rx->fault_set = false;
+    if (c->crc) rx->crc = sn_crc32c_extend(SN_CRC32C_INIT, rx->head, rx->head_have);
+    struct rdmap_fault fault;
+    if (rdmap_unpack(rx->head + MPA_LEN_LEN, rx->head_have - MPA_LEN_LEN, rx->ulpdu_len, &rx->seg,
+                     &fault) != SN_OK) {
+        rx->fault_set = true;
+        rx->fault = fault;
+        rx->fault_status = SN_E_WIRE;
+        rx->seg = (struct rdmap_segment){ .opcode = RDMAP_TERMINATE };
+        rx->seg.payload_len = rx->ulpdu_len - (rx->head_have - MPA_LEN_LEN);
+    }
+    return true;
+}
+
+static bool running(const struct iw_conn *c) {
+    enum iw_state s = iw_state(c);
+    return s == IW_OPEN || s == IW_WAIT_FPDU;
+}
+
+/* Keeps bytes that cannot be looked at now. */
+static void hold(struct iw_conn *c, const uint8_t *p, size_t n) {
+    struct iw_rx *rx = &c->rx;
+    if (n != 0) {
+        uint8_t *copy = os_zalloc(n);
+        if (!copy) {
+            struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_LOCAL_STREAM);
+            fail_with_fault(c, SN_E_NOMEM, &f);
+            return;
+        }
+        memcpy(copy, p, n);
+        os_free(rx->held);
+        rx->held = copy;
+        rx->held_off = 0;
+        rx->held_len = n;
+    }
+    if (!c->patient) iw_arm(c, &c->timer, IW_RNR_NS);
+    os_lock_enter(&c->tx_lock);
+    iw_set_interest(c);
+    os_lock_leave(&c->tx_lock);
+}
+
+/* After the head: payload, trailer or nothing to wait for. */
+static void enter_payload(struct iw_rx *rx) {
+    rx->phase = rx->seg.payload_len ? IW_RX_PAYLOAD : IW_RX_TRAILER;
+}
+
+static void consume(struct iw_conn *c, const uint8_t *p, size_t n) {
+    struct iw_rx *rx = &c->rx;
+    while (n != 0 && running(c)) {
+        switch (rx->phase) {
+        case IW_RX_HEAD:
+            if (!take_head(c, &p, &n)) return;
+            if (!rx->fault_set && begin_segment(c) == SN_E_AGAIN) {
+                hold(c, p, n);
+                return;
+            }
+            enter_payload(rx);
+            break;
+        case IW_RX_PAYLOAD: {
+            uint32_t m = (uint32_t)SN_MIN(n, (size_t)(rx->seg.payload_len - rx->seg_off));
+            place_staged(c, p, m);
+            p += m;
+            n -= m;
+            if (rx->seg_off == rx->seg.payload_len) rx->phase = IW_RX_TRAILER;
+            break;
+        }
+        case IW_RX_TRAILER: {
+            uint32_t need = (uint32_t)mpa_pad(rx->ulpdu_len) + MPA_CRC_LEN;
+            uint32_t m = (uint32_t)SN_MIN(n, (size_t)(need - rx->trail_have));
+            memcpy(rx->trail + rx->trail_have, p, m);
+            rx->trail_have += m;
+            p += m;
+            n -= m;
+            if (rx->trail_have == need) end_segment(c);
+            break;
+        }
+        }
+    }
+}
+
+struct crc_job {
+    uint32_t crc;
+    const struct os_iov *iov;
+    size_t bytes;
+};
+
+static void crc_placed(void *arg) {
+    struct crc_job *job = arg;
+    size_t left = job->bytes;
+    for (const struct os_iov *v = job->iov; left != 0; v++) {
+        size_t m = SN_MIN(left, v->len);
+        job->crc = sn_crc32c_extend(job->crc, v->base, m);
+        left -= m;
+    }
+}
+
+/* Fills iov with places for the rest of this segment's payload. */
+static size_t direct_places(struct iw_conn *c, struct os_iov *iov, struct tp_access *acc,
+                            size_t *total) {
+    struct iw_rx *rx = &c->rx;
+    struct iw_place at = *place_of(rx);
+    uint32_t seg_off = rx->seg_off;
+    size_t count = 0;
+    *total = 0;
+    while (count < DIRECT_PIECES && seg_off < rx->seg.payload_len) {
+        size_t want = rx->seg.payload_len - seg_off;
+        sn_status st = next_place(c, &at, seg_off, want, &acc[count]);
+        if (st != SN_OK) {
+            if (count == 0) refuse_place(c, st);
+            break;
+        }
+        size_t m = SN_MIN(want, acc[count].len);
+        iov[count] = (struct os_iov){ acc[count].ptr, m };
+        count++;
+        *total += m;
+        seg_off += (uint32_t)m;
+        move_place(rx, &at, (uint32_t)m);
+    }
+    return count;
+}
+
+static bool wants_direct(const struct iw_rx *rx) {
+    return rx->phase == IW_RX_PAYLOAD && !rx->fault_set &&
+           rx->seg.payload_len - rx->seg_off >= DIRECT_MIN && rdmap_op_of(rx->seg.opcode)->payload;
+}
+
+/* What readv put in place: counted, and added to the CRC. */
+static void account_direct(struct iw_conn *c, const struct os_iov *iov, size_t bytes) {
+    struct iw_rx *rx = &c->rx;
+    if (bytes == 0) return;
+    if (c->crc) {
+        struct crc_job job = { rx->crc, iov, bytes };
+        if (!os_guarded_call(crc_placed, &job)) {
+            refuse_place(c, SN_E_FAULT);
+            rx->seg_off += (uint32_t)bytes;
+            goto counted;
+        }
+        rx->crc = job.crc;
+    }
+    for (size_t left = bytes; left != 0; iov++) {
+        size_t m = SN_MIN(left, iov->len);
+        placed(rx, (uint32_t)m);
+        left -= m;
+    }
+counted:
+    if (rx->seg_off == rx->seg.payload_len) rx->phase = IW_RX_TRAILER;
+}
+
+static void stream_ended(struct iw_conn *c, sn_status st) {
+    bool clean = st == SN_E_EOF && c->rx.phase == IW_RX_HEAD && c->rx.head_have == 0;
+    c->rx.eof = true;
+    os_lock_enter(&c->tx_lock);
+    iw_fail(c, clean ? SN_OK : SN_E_PEER_GONE, NULL, NULL);
+    os_lock_leave(&c->tx_lock);
+}
+
+/* One read and what it brought. False when there is no more for now. */
+static bool read_some(struct iw_conn *c, size_t *budget) {
+    struct iw_rx *rx = &c->rx;
+    uint8_t stage[STAGE_LARGE];
+    struct os_iov iov[DIRECT_PIECES + 1];
+    struct tp_access acc[DIRECT_PIECES];
+    size_t count = 0, direct = 0, got = 0;
+    if (wants_direct(rx)) count = direct_places(c, iov, acc, &direct);
+    size_t stage_len = direct ? STAGE_SMALL : STAGE_LARGE;
+    iov[count] = (struct os_iov){ stage, stage_len };
+    sn_status st = os_sock_readv(c->watch.sock, iov, count + 1, &got);
+    if (st != SN_OK && st != SN_E_FAULT) got = 0;
+    account_direct(c, iov, SN_MIN(got, direct));
+    for (size_t i = 0; i < count; i++)
+        c->up->access_end(&acc[i]);
+    if (st == SN_E_FAULT) refuse_place(c, SN_E_FAULT);
+    if (got > direct) consume(c, stage, got - direct);
+    if (st == SN_E_AGAIN) return false;
+    if (st != SN_OK && st != SN_E_FAULT) {
+        stream_ended(c, st);
+        return false;
+    }
+    *budget -= SN_MIN(*budget, got);
+    return st == SN_E_FAULT || got == direct + stage_len;
+}
+
+bool iw_rx_progress(struct iw_conn *c) {
+    size_t budget = BURST_BYTES;
+    struct iw_rx *rx = &c->rx;
+    if (os_u32_load_relaxed(&rx->stalled)) return false;
+    while (budget != 0 && running(c) && !os_u32_load_relaxed(&rx->stalled)) {
+        if (rx->held_len) {
+            uint8_t *held = rx->held;
+            size_t off = rx->held_off, len = rx->held_len;
+            rx->held = NULL;
+            rx->held_len = 0;
+            consume(c, held + off, len);
+            os_free(held);
+            continue;
+        }
+        if (!read_some(c, &budget)) break;
+    }
+    return budget != BURST_BYTES;
+}
+
+/* A receive was posted: the Send that waited goes on. */
+void iw_rx_resume(struct iw_conn *c) {
+    struct iw_rx *rx = &c->rx;
+    if (!os_u32_load_relaxed(&rx->stalled) || !running(c)) return;
+    if (begin_segment(c) == SN_E_AGAIN) return;
+    os_u32_store_relaxed(&rx->stalled, 0);
+    enter_payload(rx);
+    iw_disarm(c, &c->timer);
+    os_lock_enter(&c->tx_lock);
+    iw_set_interest(c);
+    os_lock_leave(&c->tx_lock);
+    iw_rx_progress(c);
+}
+
+void iw_rx_stall_over(struct iw_conn *c) {
+    if (!os_u32_load_relaxed(&c->rx.stalled)) return;
+    struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_NO_BUFFER);
+    fail_with_fault(c, SN_E_WIRE, &f);
+}

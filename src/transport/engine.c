@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who makes progress. The thread sleeps in the poller. An application that polls hard (a queue
+ * whose polls came back empty HOT_STREAK times in a row) makes the thread park on a wait word with
+ * a tick instead, and the application's polls do what the thread would have done. The thread comes
+ * back when a whole tick passed without a poll, or when the last hot queue cooled down.
+ */
+#include "transport/engine.h"
+#include <string.h>
+#include "base/log.h"
+#include "os/io/poller.h"
+#include "os/prim/clock.h"
+#include "os/prim/fault.h"
+#include "os/prim/lock.h"
+#include "os/prim/thread.h"
+
+enum {
+    HOT_STREAK = 64,          /* empty polls in a row; some 20 us of polling a socket */
+    EVENTS_PER_WAIT = 64,     /* of the thread */
+    EVENTS_PER_PROGRESS = 16, /* of a caller: short, so that its own queue is looked at again */
+    SLOTS_FIRST = 16,
+};
+#define PARK_TICK_NS (1 * OS_NS_PER_MS)
+#define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
+
+struct slot {
+    struct tp_watch *watch; /* NULL: free */
+    uint32_t generation;
+    uint32_t next_free;
+};
+
+struct tp_engine {
+    struct os_poller *poller;
+    os_lock lock;            /* rank ENGINE */
+    os_cond idle;            /* a watch went away */
+    struct slot *slots;      /* [lock] */
+    uint32_t slot_count;     /* [lock] */
+    uint32_t free_head;      /* [lock] index + 1; 0: none */
+    os_atomic_u32 watches;   /* [lock for writes] */
+    struct sn_list timers;   /* [lock] armed, unsorted */
+    uint64_t next_deadline;  /* [lock] no timer is due before it */
+    uint64_t sleeping_until; /* [lock] 0: the thread is awake or parked */
+    bool started;            /* [lock] */
+    os_thread thread;
+    os_atomic_u32 stop;
+    os_atomic_u32 park;      /* bumped to end a park */
+    os_atomic_u32 hot_count; /* [lock for writes] hot queues */
+    os_atomic_u32 epoch;     /* [lock for writes] hot queues of an older epoch are cold */
+    os_atomic_u32 polls;     /* bumped by hot polls, looked at by the tick */
+};
+
+static uint64_t key_of(uint32_t slot, uint32_t generation) {
+    return ((uint64_t)generation << 32) | slot;
+}
+
+/* A reference to the watch of a poller key, or NULL if it was removed meanwhile. */
+static struct tp_watch *lookup(struct tp_engine *eng, uint64_t key) {
+    uint32_t idx = (uint32_t)key;
+    struct tp_watch *w = NULL;
+    os_lock_enter(&eng->lock);
+    if (idx < eng->slot_count && eng->slots[idx].generation == (uint32_t)(key >> 32))
+        w = eng->slots[idx].watch;
+    if (w) os_ref_get(&w->refs);
+    os_lock_leave(&eng->lock);
+    return w;
+}
+
+static size_t dispatch(struct tp_engine *eng, const struct os_poll_event *events, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct tp_watch *w = lookup(eng, events[i].key);
+        if (!w) continue;
+        w->on_ready(w, events[i].events);
+        tp_watch_put(w);
+    }
+    return count;
+}
+
+bool tp_engine_progress(struct tp_engine *eng) {
+    struct os_poll_event events[EVENTS_PER_PROGRESS];
+    size_t n = os_poller_wait(eng->poller, events, EVENTS_PER_PROGRESS, 0);
+    return dispatch(eng, events, n) != 0;
+}
+
+/* ---- timers ---- */
+
+static void run_timers(struct tp_engine *eng, uint64_t now) {
+    struct sn_list due;
+    sn_list_init(&due);
+    os_lock_enter(&eng->lock);
+    if (now >= eng->next_deadline) {
+        uint64_t next = OS_FOREVER;
+        SN_LIST_FOR_SAFE(it, tmp, &eng->timers) {
+            struct tp_timer *t = SN_CONTAINER(it, struct tp_timer, link);
+            if (t->deadline_ns <= now) {
+                sn_list_remove(it);
+                sn_list_push_back(&due, it);
+            } else if (t->deadline_ns < next) {
+                next = t->deadline_ns;
+            }
+        }
+        eng->next_deadline = next;
+    }
+    /* One at a time: a timer still in `due` can be cancelled or re-armed by anybody. */
+    for (struct sn_list *it; (it = sn_list_pop(&due)) != NULL;) {
+        struct tp_timer *t = SN_CONTAINER(it, struct tp_timer, link);
+        t->deadline_ns = 0;
+        os_lock_leave(&eng->lock);
+        t->on_expired(t);
+        os_lock_enter(&eng->lock);
+    }
+    os_lock_leave(&eng->lock);
+}
+
+void tp_timer_init(struct tp_timer *t, struct tp_engine *eng,
+                   void (*on_expired)(struct tp_timer *t)) {
+    sn_list_init(&t->link);
+    t->deadline_ns = 0;
+    t->on_expired = on_expired;
+    t->eng = eng;
+}
+
+bool tp_timer_arm(struct tp_timer *t, uint64_t delay_ns) {
+    struct tp_engine *eng = t->eng;
+    uint64_t deadline = os_now_ns() + delay_ns;
+    os_lock_enter(&eng->lock);
+    bool fresh = sn_list_empty(&t->link);
+    sn_list_remove(&t->link);
+    sn_list_push_back(&eng->timers, &t->link);
+    t->deadline_ns = deadline;
+    if (deadline < eng->next_deadline) eng->next_deadline = deadline;
+    bool wake = deadline < eng->sleeping_until;
+    if (wake) eng->sleeping_until = 0;
+    os_lock_leave(&eng->lock);
+    if (wake) os_poller_wake(eng->poller);
+    return fresh;
+}
+
+bool tp_timer_cancel(struct tp_timer *t) {
+    os_lock_enter(&t->eng->lock);
+    bool armed = !sn_list_empty(&t->link);
+    sn_list_remove(&t->link);
+    t->deadline_ns = 0;
+    os_lock_leave(&t->eng->lock);
+    return armed;
+}
+
+/* ---- hot queues ---- */
+
+void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot) {
+    if (hot->epoch == os_u32_load_relaxed(&eng->epoch)) {
+        os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + 1);
+        return;
+    }
+    if (++hot->empty_streak < HOT_STREAK) return;
+    os_lock_enter(&eng->lock);
+    hot->epoch = os_u32_load_relaxed(&eng->epoch);
+    os_u32_fetch_add_seqcst(&eng->hot_count, 1);
+    os_lock_leave(&eng->lock);
+}
+
+static void unpark(struct tp_engine *eng) {
+    os_u32_fetch_add_seqcst(&eng->park, 1);
+    os_wake_all(&eng->park);
+}
+
+void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot) {
+    hot->empty_streak = 0;
+    if (hot->epoch == 0) return;
+    os_lock_enter(&eng->lock);
+    bool last = hot->epoch == os_u32_load_relaxed(&eng->epoch) &&
+                os_u32_fetch_sub_seqcst(&eng->hot_count, 1) == 1;
+    hot->epoch = 0;
+    os_lock_leave(&eng->lock);
+    if (last) unpark(eng);
+}
+
+/* Waits out one tick while somebody polls hard. Ends the reign of queues that stopped polling. */
+static void park(struct tp_engine *eng) {
+    uint32_t word = os_u32_load_seqcst(&eng->park);
+    uint32_t polls = os_u32_load_relaxed(&eng->polls);
+    if (os_u32_load_seqcst(&eng->hot_count) == 0) return;
+    uint64_t end = os_now_ns() + PARK_TICK_NS;
+    while (os_u32_load_acquire(&eng->park) == word && os_now_ns() < end)
+        os_wait_on(&eng->park, word, end);
+    if (os_u32_load_relaxed(&eng->polls) != polls) return;
+    os_lock_enter(&eng->lock);
+    uint32_t epoch = os_u32_load_relaxed(&eng->epoch) + 1;
+    os_u32_store_relaxed(&eng->epoch, epoch ? epoch : 1);
+    os_u32_store_seqcst(&eng->hot_count, 0);
+    os_lock_leave(&eng->lock);
+}
+
+/* ---- the thread ---- */
+
+static uint64_t sleep_length(struct tp_engine *eng) {
+    os_lock_enter(&eng->lock);
+    uint64_t now = os_now_ns(), deadline = eng->next_deadline;
+    uint64_t length = deadline == OS_FOREVER ? OS_FOREVER : deadline > now ? deadline - now : 0;
+    eng->sleeping_until = deadline;
+    os_lock_leave(&eng->lock);
+    return length;
+}
+
+static void engine_main(void *arg) {
+    struct tp_engine *eng = arg;
+    struct os_poll_event events[EVENTS_PER_WAIT];
+    while (!os_u32_load_acquire(&eng->stop)) {
+        if (os_u32_load_seqcst(&eng->hot_count) != 0) {
+            park(eng);
+        } else {
+            size_t n = os_poller_wait(eng->poller, events, EVENTS_PER_WAIT, sleep_length(eng));
+            os_lock_enter(&eng->lock);
+            eng->sleeping_until = 0;
+            os_lock_leave(&eng->lock);
+            /* Somebody became hot while we slept: those bytes are theirs. */
+            if (os_u32_load_seqcst(&eng->hot_count) == 0) dispatch(eng, events, n);
+        }
+        run_timers(eng, os_now_ns());
+    }
+}
+
+/* ---- watches ---- */
+
+static sn_status start_thread_locked(struct tp_engine *eng) {
+    if (eng->started) return SN_OK;
+    sn_status st = os_thread_start(&eng->thread, "softnd", engine_main, eng);
+    if (st == SN_OK) eng->started = true;
+    return st;
+}
+
+static sn_status grow_slots_locked(struct tp_engine *eng) {
+    uint32_t count = eng->slot_count ? eng->slot_count * 2 : SLOTS_FIRST;
+    struct slot *slots = os_zalloc(count * sizeof *slots);
+    if (!slots) return SN_E_NOMEM;
+    if (eng->slot_count) memcpy(slots, eng->slots, eng->slot_count * sizeof *slots);
+    for (uint32_t i = count; i-- > eng->slot_count;) {
+        slots[i].next_free = eng->free_head;
+        eng->free_head = i + 1;
+    }
+    os_free(eng->slots);
+    eng->slots = slots;
+    eng->slot_count = count;
+    return SN_OK;
+}
+
+static void free_slot_locked(struct tp_engine *eng, uint32_t idx) {
+    eng->slots[idx].watch = NULL;
+    eng->slots[idx].generation++;
+    eng->slots[idx].next_free = eng->free_head;
+    eng->free_head = idx + 1;
+    os_u32_fetch_sub_acq_rel(&eng->watches, 1);
+    os_cond_broadcast(&eng->idle);
+}
+
+sn_status tp_watch_add(struct tp_engine *eng, struct tp_watch *w) {
+    os_lock_enter(&eng->lock);
+    sn_status st = start_thread_locked(eng);
+    if (st == SN_OK && eng->free_head == 0) st = grow_slots_locked(eng);
+    if (st == SN_OK) {
+        uint32_t idx = eng->free_head - 1;
+        eng->free_head = eng->slots[idx].next_free;
+        eng->slots[idx].watch = w;
+        w->eng = eng;
+        w->slot = idx;
+        w->generation = eng->slots[idx].generation;
+        os_ref_get(&w->refs);
+        os_u32_fetch_add_acq_rel(&eng->watches, 1);
+    }
+    os_lock_leave(&eng->lock);
+    if (st != SN_OK) return st;
+    st = os_poller_add(eng->poller, w->sock, key_of(w->slot, w->generation), w->events);
+    if (st == SN_OK) return SN_OK;
+    os_lock_enter(&eng->lock);
+    free_slot_locked(eng, w->slot);
+    os_lock_leave(&eng->lock);
+    w->eng = NULL;
+    tp_watch_put(w);
+    return st;
+}
+
+void tp_watch_set(struct tp_watch *w, uint32_t events) {
+    if (w->events == events || !w->eng) return;
+    w->events = events;
+    sn_status st =
+        os_poller_modify(w->eng->poller, w->sock, key_of(w->slot, w->generation), events);
+    if (st != SN_OK) SN_LOG(SN_LOG_ERROR, "poller: cannot change a watch: %s", sn_status_text(st));
+}
+
+void tp_watch_remove(struct tp_watch *w) {
+    struct tp_engine *eng = w->eng;
+    if (!eng) return;
+    os_poller_remove(eng->poller, w->sock);
+    os_lock_enter(&eng->lock);
+    free_slot_locked(eng, w->slot);
+    os_lock_leave(&eng->lock);
+    w->eng = NULL;
+    tp_watch_put(w);
+}
+
+void tp_watch_get(struct tp_watch *w) {
+    os_ref_get(&w->refs);
+}
+
+void tp_watch_put(struct tp_watch *w) {
+    if (os_ref_put(&w->refs)) w->on_free(w);
+}
+
+uint32_t tp_engine_watch_count(struct tp_engine *eng) {
+    return os_u32_load_relaxed(&eng->watches);
+}
+
+/* ---- create and destroy ---- */
+
+sn_status tp_engine_create(struct tp_engine **out) {
+    struct tp_engine *eng = os_zalloc(sizeof *eng);
+    if (!eng) return SN_E_NOMEM;
+    sn_status st = os_poller_create(&eng->poller);
+    if (st != SN_OK) {
+        os_free(eng);
+        return st;
+    }
+    os_lock_init(&eng->lock, OS_RANK_ENGINE);
+    os_cond_init(&eng->idle);
+    sn_list_init(&eng->timers);
+    eng->next_deadline = OS_FOREVER;
+    os_u32_store_relaxed(&eng->epoch, 1);
+    *out = eng;
+    return SN_OK;
+}
+
+/* Tells every watch left that its socket is of no use any more. */
+static void hang_up_all(struct tp_engine *eng) {
+    for (uint32_t i = 0;; i++) {
+        os_lock_enter(&eng->lock);
+        bool end = i >= eng->slot_count;
+        struct tp_watch *w = end ? NULL : eng->slots[i].watch;
+        if (w) os_ref_get(&w->refs);
+        os_lock_leave(&eng->lock);
+        if (end) return;
+        if (!w) continue;
+        w->on_ready(w, OS_POLL_HUP);
+        tp_watch_put(w);
+    }
+}
+
+void tp_engine_destroy(struct tp_engine *eng) {
+    uint64_t deadline = os_now_ns() + CLOSE_WAIT_NS;
+    os_lock_enter(&eng->lock);
+    while (os_u32_load_relaxed(&eng->watches) != 0 && os_now_ns() < deadline)
+        os_cond_wait(&eng->idle, &eng->lock, deadline);
+    bool started = eng->started;
+    os_lock_leave(&eng->lock);
+    os_u32_store_seqcst(&eng->stop, 1);
+    unpark(eng);
+    os_poller_wake(eng->poller);
+    if (started) os_thread_join(eng->thread);
+    hang_up_all(eng);
+    run_timers(eng, OS_FOREVER); /* releases what armed timers hold */
+    os_poller_destroy(eng->poller);
+    os_cond_fini(&eng->idle);
+    os_lock_fini(&eng->lock);
+    os_free(eng->slots);
+    os_free(eng);
+}
