@@ -158,32 +158,65 @@ SOFTND_API BOOL FreeLibrary(HMODULE module);
 
 /* ---- the provider catalog: files, in a system directory and then a user directory ---- */
 
-/* All four return the result said, or SOCKET_ERROR with the code in *error_number:
- * WSAEFAULT (a pointer that must not be NULL is NULL), WSAEINVALIDPROVIDER, WSAEACCES (no
- * permission to write), WSASYSCALLFAILURE (file system error, e.g. disk full),
- * WSA_NOT_ENOUGH_MEMORY, and those said below. They read and write files, hence may block.
+/* All four return the result said, or SOCKET_ERROR with the code in *error_number (it is the last
+ * error too): WSAEFAULT (a pointer that must not be NULL is NULL), WSAEACCES (no permission to
+ * write), WSASYSCALLFAILURE (file system error, e.g. disk full), WSA_NOT_ENOUGH_MEMORY, and those
+ * said below. They read and write files, hence may block. Several processes may write at once.
+ * Files that cannot be read or understood are skipped, with a line in the log; of several with one
+ * GUID the first counts, system before user. SOFTND_CATALOG=directory replaces both directories.
  * iAddressFamily holds this system's AF_INET and AF_INET6. */
 
-/* Adds count (at least 1) entries for one provider; 0 on success. The path is stored as given (at
- * most MAX_PATH - 1 units). All entries appear at once or none does. WSAEINVALIDPROVIDER: the GUID
- * is installed already. WSAEINVAL: count or path length. */
+/* Adds count (1 to 64) entries for one provider; 0 on success. The path is stored as given (at
+ * most MAX_PATH - 1 units); ProviderId and dwCatalogEntryId of the entries are filled in. All
+ * entries appear at once or none does, and a success survives a crash. WSAEINVAL: the GUID is
+ * installed already, or count, path or a name cannot be stored (too long, not UTF-16, control
+ * characters, blanks at an end). */
 SOFTND_API INT WSCInstallProvider(LPGUID provider_id, const WCHAR *dll_path,
                                   const LPWSAPROTOCOL_INFOW entries, DWORD count,
                                   LPINT error_number);
 
-/* Removes every entry of the provider; 0 on success. WSAEFAULT/WSAEINVALIDPROVIDER: no such one. */
+/* Removes every entry of the provider; 0 on success. WSAEINVAL: no such provider. */
 SOFTND_API INT WSCDeinstallProvider(LPGUID provider_id, LPINT error_number);
 
-/* Copies all entries, hidden ones included, or those whose iProtocol is in the zero-terminated
- * list protocols (NULL: all). *buffer_bytes: in, size of buffer; out, size needed. Returns the
- * number of entries; WSAENOBUFS if buffer is NULL or too small, with nothing copied. */
+/* Copies all entries, hidden ones included, or those whose range of protocols (iProtocol and up to
+ * iProtocolMaxOffset more) has a member in the zero-terminated list protocols (NULL: all).
+ * *buffer_bytes: in, size of buffer; out, size needed, but room for one if there is no entry and
+ * the call fails. Returns the number of entries; WSAENOBUFS if buffer is NULL or too small, with
+ * nothing copied. */
 SOFTND_API INT WSCEnumProtocols(LPINT protocols, LPWSAPROTOCOL_INFOW buffer, LPDWORD buffer_bytes,
                                 LPINT error_number);
 
 /* The library path of a provider, zero-terminated; 0 on success. *path_units: in, room in WCHARs;
- * out, units used with the terminator. WSAEFAULT: too small (*path_units says how many). */
+ * out, units used with the terminator. WSAEFAULT: too small (*path_units says how many).
+ * WSAEINVAL: no such provider. WSAEINVALIDPROVIDER: its path is longer than MAX_PATH - 1. */
 SOFTND_API INT WSCGetProviderPath(LPGUID provider_id, WCHAR *path, LPINT path_units,
                                   LPINT error_number);
+
+/* ---- SoftND extensions: which catalog ---- */
+
+/* Scopes. AUTO: the system's if this process may write there, else the user's. PRIVATE is only
+ * reported: the directory in the environment variable SOFTND_CATALOG. */
+#define SOFTND_CATALOG_AUTO 0u
+#define SOFTND_CATALOG_SYSTEM 1u
+#define SOFTND_CATALOG_USER 2u
+#define SOFTND_CATALOG_PRIVATE 3u
+
+/* Where WSCInstallProvider writes and WSCDeinstallProvider removes from now on, in the whole
+ * process; reading always looks at both. Initially AUTO, which for removing means the entry that
+ * is in effect. TRUE; error ERROR_INVALID_PARAMETER. */
+SOFTND_API BOOL SoftNdCatalogSetScope(DWORD scope);
+
+/* The directory of AUTO, SYSTEM or USER, existing or not, as UTF-8 in path, which has room bytes
+ * with the terminator. *actual_scope (may be NULL): SYSTEM, USER or PRIVATE. TRUE; error
+ * ERROR_INVALID_PARAMETER, ERROR_INSUFFICIENT_BUFFER, ERROR_PATH_NOT_FOUND (the user has no home),
+ * ERROR_NOT_ENOUGH_MEMORY. */
+SOFTND_API BOOL SoftNdCatalogGetDirectory(DWORD scope, LPDWORD actual_scope, char *path,
+                                          SIZE_T room);
+
+/* The file that an installed provider's entries come from, and its scope (may be NULL). TRUE;
+ * errors as above and ERROR_NOT_FOUND. */
+SOFTND_API BOOL SoftNdCatalogFindProvider(const GUID *provider_id, LPDWORD scope, char *file,
+                                          SIZE_T room);
 
 /* ---- SoftND extensions: for programs with an event loop ---- */
 
