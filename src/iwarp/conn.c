@@ -82,7 +82,7 @@ void iw_set_interest(struct iw_conn *c) {
     case IW_OPEN:
     case IW_WAIT_FPDU:
         if (os_u32_load_relaxed(&c->rx.stalled)) events = 0;
-        if (c->tx.blocked) events |= OS_POLL_OUT;
+        if (os_u32_load_relaxed(&c->tx.blocked)) events |= OS_POLL_OUT;
         break;
     case IW_ANSWERED:
         if (c->rx.held_len) events = 0;
@@ -168,7 +168,7 @@ static void let_go(struct iw_conn *c) {
     c->tx.reads_out = 0;
     c->tx.unconfirmed = c->tx.reads = (struct iw_fifo){ 0 };
     c->tx.part.active = false;
-    c->tx.blocked = false;
+    os_u32_store_relaxed(&c->tx.blocked, 0);
     c->tx.failed = false;
     c->rx.recv = NULL;
     c->rx.read = NULL;
@@ -297,7 +297,7 @@ static void release(struct tp_conn *tc) {
  * target may never call; what the application is about to see waits for its answer to ride on. */
 static void plan_report(struct iw_conn *c, bool from_engine) {
     if (!iw_report_due(c)) return;
-    uint32_t behind = os_u32_load_relaxed(&c->processed) - c->reported;
+    uint32_t behind = os_u32_load_relaxed(&c->processed) - os_u32_load_relaxed(&c->reported);
     if (behind >= IW_REPORT_EVERY || (from_engine && c->last_was_write)) {
         c->report_now = true;
     } else if (os_u32_load_relaxed(&c->report_armed) == 0) {
@@ -362,7 +362,7 @@ static bool poll(struct tp_conn *tc) {
         did = iw_rx_progress(c);
         /* Nothing new: what was held back for the application's answer leaves now. */
         bool report = !did && iw_state(c) == IW_OPEN && iw_report_due(c);
-        if (did || report || c->tx.blocked || iw_state(c) != s) {
+        if (did || report || os_u32_load_relaxed(&c->tx.blocked) || iw_state(c) != s) {
             os_lock_enter(&c->tx_lock);
             if (report) c->report_now = true;
             after_rx(c, false);
@@ -389,7 +389,7 @@ static void post_send(struct tp_conn *tc) {
     struct iw_conn *c = iw_conn_of(tc);
     if (iw_state(c) != IW_OPEN) return;
     os_lock_enter(&c->tx_lock);
-    if (!c->tx.blocked) iw_tx_progress(c);
+    if (!os_u32_load_relaxed(&c->tx.blocked)) iw_tx_progress(c);
     bool failed = c->tx.failed;
     os_lock_leave(&c->tx_lock);
     settle(c, failed);

@@ -98,7 +98,7 @@ struct iw_tx { /* [tx_lock] */
     struct iw_read_in *irq;      /* inbound Reads, a ring of irq_cap */
     uint32_t irq_cap, irq_head, irq_count;
     uint32_t mulpdu;
-    bool blocked; /* the socket was full */
+    os_atomic_u32 blocked; /* [tx_lock for writes] the socket was full */
     bool shut;    /* FIN sent */
     struct mpa_markers markers;
     bool failed; /* to be carried out by iw_settle */
@@ -176,9 +176,9 @@ struct iw_conn {
     uint32_t peer_ird, peer_ord;
 
     os_atomic_u32 peer;      /* [tx_lock for writes] enum iw_peer */
-    uint32_t reported;       /* [tx_lock] count in the last report sent */
+    os_atomic_u32 reported;  /* [tx_lock for writes] count in the last report sent */
     os_atomic_u32 processed; /* [written under rx_lock] Sends and Writes of the peer done */
-    bool hello_due;          /* [tx_lock] the first report is owed */
+    os_atomic_u32 hello_due; /* [tx_lock for writes] the first report is owed */
     bool report_now;         /* [tx_lock] a report that is due leaves even alone */
 
     bool last_was_write; /* [rx_lock] the last message that counts was a Write */

@@ -13,7 +13,7 @@ enum { HALF_OPEN_MAX = 4096, ACCEPTS_PER_EVENT = 64 };
 struct iw_listener {
     struct tp_watch watch; /* the port's socket; its references keep the listener */
     struct tp_engine *eng;
-    os_lock lock; /* rank EVENT: held while on_request runs */
+    os_lock lock; /* rank REQUESTS: held while on_request runs */
     bool closed;  /* [lock] */
     const struct tp_listener_upcalls *up;
     void *ctx;
@@ -107,7 +107,7 @@ sn_status iw_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlo
     l->eng = eng;
     l->up = up;
     l->ctx = ctx;
-    os_lock_init(&l->lock, OS_RANK_EVENT);
+    os_lock_init(&l->lock, OS_RANK_REQUESTS);
     sn_list_init(&l->half_open);
     sn_status st = os_sock_listen(port->sock, backlog);
     if (st == SN_OK) st = tp_watch_add(eng, &l->watch);

@@ -290,7 +290,10 @@ static void end_write(struct iw_conn *c) {
         (seg->to & IW_MARK_VERSION_MASK) == IW_MARK_VERSION) {
         os_lock_enter(&c->tx_lock);
         if (iw_peer(c) != IW_PEER_SOFTND) {
-            if (!c->active) c->hello_due = c->report_now = true;
+            if (!c->active) {
+                os_u32_store_relaxed(&c->hello_due, 1);
+                c->report_now = true;
+            }
             iw_peer_decided(c, IW_PEER_SOFTND);
         }
         bool sane = iw_confirmed(c, (uint32_t)seg->to);

@@ -75,13 +75,15 @@ bool iw_confirmed(struct iw_conn *c, uint32_t count) {
 
 bool iw_report_due(struct iw_conn *c) {
     return iw_peer(c) == IW_PEER_SOFTND &&
-           (c->hello_due || os_u32_load_acquire(&c->processed) != c->reported);
+           (os_u32_load_relaxed(&c->hello_due) ||
+            os_u32_load_acquire(&c->processed) != os_u32_load_relaxed(&c->reported));
 }
 
 static size_t pack_report(struct iw_conn *c, uint8_t *head) {
-    c->reported = os_u32_load_acquire(&c->processed);
-    c->hello_due = false;
-    return rdmap_write_pack(head, true, IW_MARK_STAG, IW_MARK_VERSION | c->reported, 0);
+    uint32_t count = os_u32_load_acquire(&c->processed);
+    os_u32_store_relaxed(&c->reported, count);
+    os_u32_store_relaxed(&c->hello_due, 0);
+    return rdmap_write_pack(head, true, IW_MARK_STAG, IW_MARK_VERSION | count, 0);
 }
 
 /* ---- bytes of our own ---- */
@@ -354,6 +356,12 @@ static void sink_of(const struct tp_request *req, uint32_t *stag, uint64_t *to) 
     *to = req->sge_count ? (uint64_t)(uintptr_t)req->sge[0].addr : 0;
 }
 
+/* A peer that is not ours gets FPDUs that fit its segments, which may change with the path. */
+static void refresh_mulpdu(struct iw_conn *c, uint32_t length) {
+    if (length > c->tx.mulpdu - DDP_UNTAGGED_LEN && iw_peer(c) != IW_PEER_SOFTND)
+        c->tx.mulpdu = mpa_mulpdu(os_sock_mss(c->watch.sock), c->tx_markers);
+}
+
 /* Takes the core's next request if its turn has come. */
 static bool pull_request(struct iw_conn *c) {
     struct iw_tx *tx = &c->tx;
@@ -373,6 +381,7 @@ static bool pull_request(struct iw_conn *c) {
         } else if (req->op == TP_OP_SEND) {
             req->tp_u32[1] = tx->send_msn++;
         }
+        refresh_mulpdu(c, req->length);
         c->up->sq_advance(c->qp);
         tx->q[(tx->q_head + tx->q_count) % IW_TXQ] = req;
         tx->q_count++;
@@ -395,12 +404,6 @@ static sn_status check_segments(struct iw_conn *c, const struct tp_request *req)
         c->up->access_end(&acc);
     }
     return SN_OK;
-}
-
-/* A peer that is not ours gets FPDUs that fit its segments, which may change with the path. */
-static void refresh_mulpdu(struct iw_conn *c, uint32_t length) {
-    if (length > c->tx.mulpdu - DDP_UNTAGGED_LEN && iw_peer(c) != IW_PEER_SOFTND)
-        c->tx.mulpdu = mpa_mulpdu(os_sock_mss(c->watch.sock), c->tx_markers);
 }
 
 static enum rdmap_opcode send_opcode(const struct tp_request *req) {
@@ -488,6 +491,12 @@ static bool batch_has_room(const struct iw_conn *c, const struct batch *b) {
            SCRATCH - b->scratch_used > RDMAP_HEAD_MAX + COPY_MAX + MPA_TRAILER_MAX;
 }
 
+static void add_report(struct iw_conn *c, struct batch *b) {
+    size_t len = pack_report(c, b->scratch + b->scratch_used);
+    sn_status st = add_fpdu(c, b, IW_TX_NONE, NULL, NULL, len, 0, 0, true);
+    SN_ASSERT(st == SN_OK); /* no payload, and the batch has room */
+}
+
 /* Adds FPDUs while there is something to send and room. */
 static void fill_batch(struct iw_conn *c, struct batch *b) {
     uint32_t most = c->tx.mulpdu;
@@ -503,6 +512,12 @@ static void fill_batch(struct iw_conn *c, struct batch *b) {
                 next = IW_TX_REQUEST;
         }
         if (next == IW_TX_NONE) return;
+        /* A report rides in front of each message that may be the application's answer to what is
+         * reported; looked at only now, after the message was seen. */
+        if (b->in_progress == IW_TX_NONE && iw_report_due(c)) {
+            add_report(c, b);
+            continue;
+        }
         sn_status st = next == IW_TX_RESPONSE ? cut_response(c, b, most) : cut_request(c, b, most);
         /* Memory in so many pieces that even an empty batch cannot take them: a shorter FPDU. */
         if (st == SN_E_FULL && b->fpdu_count == 0 && most > MPA_MULPDU_MIN)
@@ -665,13 +680,7 @@ static void build(struct iw_conn *c, struct batch *b) {
             b->irq_idx += f->last;
         }
     }
-    /* A report rides in front of whatever else there is. */
-    bool work = c->tx.q_count || c->tx.irq_count || c->up->sq_peek(c->qp);
-    if (iw_report_due(c) && (c->report_now || work)) {
-        size_t len = pack_report(c, b->scratch + b->scratch_used);
-        sn_status st = add_fpdu(c, b, IW_TX_NONE, NULL, NULL, len, 0, 0, true);
-        SN_ASSERT(st == SN_OK); /* no payload, and room for a first FPDU */
-    }
+    if (c->report_now && iw_report_due(c)) add_report(c, b);
     c->report_now = false;
     fill_batch(c, b);
 }
@@ -716,8 +725,8 @@ static void marked_to_raw(struct iw_conn *c, struct batch *b) {
 }
 
 static void set_blocked(struct iw_conn *c, bool blocked) {
-    if (c->tx.blocked == blocked) return;
-    c->tx.blocked = blocked;
+    if ((os_u32_load_relaxed(&c->tx.blocked) != 0) == blocked) return;
+    os_u32_store_relaxed(&c->tx.blocked, blocked);
     iw_set_interest(c);
 }
 

@@ -15,6 +15,7 @@ enum os_rank {
     OS_RANK_MODULE = 5,     /* provider-wide lists, library start and stop */
     OS_RANK_ADAPTER = 10,   /* an adapter's object lists */
     OS_RANK_POLL = 15,      /* who polls a completion queue */
+    OS_RANK_REQUESTS = 16,  /* requests that a transport listener hands up */
     OS_RANK_EVENT = 17,     /* connection events of one transport connection */
     OS_RANK_CONN = 20,      /* listener, connector */
     OS_RANK_QP = 30,        /* queue pair state */

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The I/O half end to end over loopback: two connections in one process, each with a fake core.
+ */
+#include "fake_core.h"
+#include "os/prim/thread.h"
+#include "support/testing.h"
+
+struct pair {
+    struct tp_engine *eng;
+    struct tp_port *port;
+    struct tp_listener *listener;
+    os_atomic_ptr request;
+    struct fake_qp a, b; /* active, passive */
+    uint8_t *mem_a, *mem_b;
+};
+
+enum { MEM = 8 << 20 };
+
+static void on_request(void *ctx, struct tp_conn *conn) {
+    struct pair *p = ctx;
+    tp_conn_set_owner(conn, &fake_up, &p->b);
+    os_ptr_store_release(&p->request, conn);
+}
+static const struct tp_listener_upcalls listener_up = { on_request };
+
+#define WAIT_FOR(cond)                                                                             \
+    do {                                                                                           \
+        uint64_t wait_end = os_now_ns() + 10000 * OS_NS_PER_MS;                                    \
+        while (!(cond)) {                                                                          \
+            if (os_now_ns() > wait_end) FAIL("timed out waiting for %s", #cond);                   \
+            os_thread_yield();                                                                     \
+        }                                                                                          \
+    } while (0)
+
+static void open_pair(struct pair *p, uint32_t depth) {
+    struct os_addr any = { .family = 4, .ip = { 127, 0, 0, 1 } };
+    memset(p, 0, sizeof *p);
+    p->mem_a = calloc(1, MEM);
+    p->mem_b = calloc(1, MEM);
+    fake_qp_init(&p->a, p->mem_a, MEM);
+    fake_qp_init(&p->b, p->mem_b, MEM);
+    CHECK_EQ(tp_engine_create(&p->eng), SN_OK);
+    CHECK_EQ(tp_port_bind(&any, TP_PORT_LISTEN, &p->port), SN_OK);
+    CHECK_EQ(iw_ops.listen(p->eng, p->port, 16, &listener_up, p, &p->listener), SN_OK);
+    struct tp_setup setup = { .ird = depth,
+                              .ord = depth,
+                              .pd = "hello",
+                              .pd_len = 5,
+                              .up = &fake_up,
+                              .owner = &p->a,
+                              .qp = &p->a };
+    CHECK_EQ(iw_ops.connect(p->eng, NULL, &p->port->addr, &setup, &p->a.conn), SN_OK);
+    WAIT_FOR(os_ptr_load_acquire(&p->request));
+    p->b.conn = os_ptr_load_acquire(&p->request);
+    struct tp_conn_info info;
+    p->b.conn->ops->info(p->b.conn, &info);
+    CHECK_EQ(info.pd_len, 5);
+    CHECK_BYTES(info.pd, "hello", 5);
+    CHECK_EQ(info.peer_ord, depth);
+    setup.owner = setup.qp = &p->b;
+    setup.pd = "yes";
+    setup.pd_len = 3;
+    CHECK_EQ(p->b.conn->ops->accept(p->b.conn, &setup), SN_OK);
+    WAIT_FOR(os_u32_load_seqcst(&p->a.replied));
+    CHECK_EQ(os_u32_load_seqcst(&p->a.replied), 1 + SN_OK);
+    CHECK_EQ(p->a.conn->ops->complete(p->a.conn, depth, depth), SN_OK);
+    WAIT_FOR(os_u32_load_seqcst(&p->b.established));
+    CHECK_EQ(os_u32_load_seqcst(&p->b.established), 1 + SN_OK);
+}
+
+static void close_pair(struct pair *p) {
+    p->a.conn->ops->close(p->a.conn);
+    WAIT_FOR(os_u32_load_seqcst(&p->b.disconnected));
+    p->b.conn->ops->close(p->b.conn);
+    p->a.conn->ops->release(p->a.conn);
+    p->b.conn->ops->release(p->b.conn);
+    iw_ops.listener_close(p->listener);
+    tp_port_free(p->port);
+    tp_engine_destroy(p->eng);
+    free(p->mem_a);
+    free(p->mem_b);
+}
+
+static void fill(uint8_t *p, size_t n, uint32_t seed) {
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        p[i] = (uint8_t)(seed >> 24);
+    }
+}
+
+static void send_small_arrives_and_completes(void) {
+    struct pair p;
+    open_pair(&p, 4);
+    struct fake_receive *r = fake_post_receive(&p.b, p.mem_b, 100);
+    fill(p.mem_a, 64, 1);
+    struct fake_request *s = fake_post(&p.a, TP_OP_SEND, TP_F_SOLICIT, p.mem_a, 64, 0, 0);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == 1);
+    CHECK_EQ(r->status, SN_OK);
+    CHECK_EQ(r->bytes, 64);
+    CHECK_EQ(r->flags, TP_RECV_SOLICITED);
+    CHECK_BYTES(p.mem_b, p.mem_a, 64);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
+    CHECK_EQ(s->status, SN_OK);
+    close_pair(&p);
+}
+
+static void operations_of_all_sizes_place_every_byte(void) {
+    static const uint32_t sizes[] = { 0,    1,     2,     3,     511,   512,    513,    1023,    1024,
+                                      4096, 16383, 16384, 63487, 63488, 63489, 100001, 1000003, 4u << 20 };
+    struct pair p;
+    open_pair(&p, 4);
+    uint32_t a_done = 0, b_recv = 0, b_done = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint32_t n = sizes[i], off = (uint32_t)(i * 7);
+        fill(p.mem_a + off, n, n + 1);
+        memset(p.mem_b, 0xEE, MEM);
+        struct fake_receive *r = fake_post_receive(&p.b, p.mem_b + 3, n + 5);
+        fake_post(&p.a, TP_OP_SEND, 0, p.mem_a + off, n, 0, 0);
+        WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == b_recv + 1);
+        b_recv++;
+        CHECK_EQ(r->bytes, n);
+        CHECK_BYTES(p.mem_b + 3, p.mem_a + off, n);
+        CHECK_EQ(p.mem_b[2], 0xEE);
+        CHECK_EQ(p.mem_b[3 + n], 0xEE);
+        memset(p.mem_b, 0xDD, MEM);
+        struct fake_request *w = fake_post(&p.a, TP_OP_WRITE, 0, p.mem_a + off, n,
+                                           (uint64_t)(uintptr_t)(p.mem_b + 11), FAKE_REMOTE);
+        a_done += 2;
+        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == a_done);
+        CHECK_EQ(w->status, SN_OK);
+        CHECK_BYTES(p.mem_b + 11, p.mem_a + off, n);
+        CHECK_EQ(p.mem_b[10], 0xDD);
+        CHECK_EQ(p.mem_b[11 + n], 0xDD);
+        memset(p.mem_b, 0xCC, MEM);
+        struct fake_request *rd = fake_post(&p.b, TP_OP_READ, 0, p.mem_b + 5, n,
+                                            (uint64_t)(uintptr_t)(p.mem_a + off), FAKE_REMOTE);
+        WAIT_FOR(os_u32_load_seqcst(&p.b.done_count) == b_done + 1);
+        b_done++;
+        CHECK_EQ(rd->status, SN_OK);
+        CHECK_BYTES(p.mem_b + 5, p.mem_a + off, n);
+        CHECK_EQ(p.mem_b[4], 0xCC);
+        CHECK_EQ(p.mem_b[5 + n], 0xCC);
+    }
+    close_pair(&p);
+}
+
+static void many_requests_both_ways_complete_once(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    for (int round = 0; round < 20; round++) {
+        uint32_t a0 = os_u32_load_seqcst(&p.a.done_count), b0 = os_u32_load_seqcst(&p.b.done_count);
+        for (int i = 0; i < 100; i++) {
+            fake_post_receive(&p.a, p.mem_a + 4096, 2048);
+            fake_post_receive(&p.b, p.mem_b + 4096, 2048);
+        }
+        for (int i = 0; i < 100; i++) {
+            fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, (uint32_t)(i * 17) % 2048, 0, 0);
+            fake_post(&p.b, TP_OP_SEND, 0, p.mem_b, (uint32_t)(i * 13) % 2048, 0, 0);
+            if (i % 3 == 0)
+                fake_post(&p.a, TP_OP_READ, i % 2 ? TP_F_FENCE : 0, p.mem_a + 8192, 70000,
+                          (uint64_t)(uintptr_t)p.mem_b, FAKE_REMOTE);
+            if (i % 5 == 0) fake_post(&p.b, TP_OP_LOCAL, TP_F_FENCE, NULL, 0, 0, 0);
+        }
+        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == a0 + 134);
+        WAIT_FOR(os_u32_load_seqcst(&p.b.done_count) == b0 + 120);
+    }
+    close_pair(&p);
+}
+
+static void write_outside_the_region_fails_and_ends_the_connection(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct fake_request *w = fake_post(&p.a, TP_OP_WRITE, 0, p.mem_a, 1000,
+                                       (uint64_t)(uintptr_t)(p.mem_b + MEM - 999), FAKE_REMOTE);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
+    CHECK_EQ(w->status, SN_E_RIGHTS);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.disconnected));
+    WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));
+    close_pair(&p);
+}
+
+static void read_with_a_bad_token_fails_and_ends_the_connection(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct fake_request *w = fake_post(&p.a, TP_OP_READ, 0, p.mem_a, 1000,
+                                       (uint64_t)(uintptr_t)p.mem_b, 12345);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
+    CHECK_EQ(w->status, SN_E_RIGHTS);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));
+    close_pair(&p);
+}
+
+static void send_longer_than_the_receive_fails_on_both_sides(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct fake_receive *r = fake_post_receive(&p.b, p.mem_b, 1023);
+    struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 1024, 0, 0);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
+    CHECK_EQ(s->status, SN_E_PEER_MSG_TOO_LONG);
+    CHECK(r->done);
+    CHECK_EQ(r->status, SN_E_MSG_TOO_LONG);
+    close_pair(&p);
+}
+
+static void send_without_receive_waits_for_one(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 100000, 0, 0);
+    struct fake_request *t = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 10, 0, 0);
+    uint64_t until = os_now_ns() + 50 * OS_NS_PER_MS;
+    while (os_now_ns() < until)
+        CHECK(!s->done);
+    fake_post_receive(&p.b, p.mem_b, 100000);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == 1);
+    fake_post_receive(&p.b, p.mem_b, 10);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 2);
+    CHECK_EQ(s->status, SN_OK);
+    CHECK_EQ(t->status, SN_OK);
+    close_pair(&p);
+}
+
+static void send_without_any_receive_times_out(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 100000, 0, 0);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
+    CHECK_EQ(s->status, SN_E_TIMEOUT);
+    CHECK_EQ(os_u32_load_seqcst(&p.b.recv_count), 0);
+    close_pair(&p);
+}
+
+static void polled_ping_pong_completes(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    for (uint32_t i = 0; i < 2000; i++) {
+        fake_post_receive(&p.b, p.mem_b, 64);
+        fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 64, 0, 0);
+        WAIT_FOR((p.b.conn->ops->poll(p.b.conn), os_u32_load_seqcst(&p.b.recv_count) == i + 1));
+        fake_post_receive(&p.a, p.mem_a + 64, 64);
+        fake_post(&p.b, TP_OP_SEND, 0, p.mem_b, 64, 0, 0);
+        WAIT_FOR((p.a.conn->ops->poll(p.a.conn), os_u32_load_seqcst(&p.a.recv_count) == i + 1));
+        CHECK_EQ(os_u32_load_seqcst(&p.a.done_count), i + 1); /* confirmed before the answer */
+    }
+    close_pair(&p);
+}
+
+TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_place_every_byte),
+          TEST(many_requests_both_ways_complete_once),
+          TEST(write_outside_the_region_fails_and_ends_the_connection),
+          TEST(read_with_a_bad_token_fails_and_ends_the_connection),
+          TEST(send_longer_than_the_receive_fails_on_both_sides),
+          TEST(send_without_receive_waits_for_one), TEST(send_without_any_receive_times_out),
+          TEST(polled_ping_pong_completes))
