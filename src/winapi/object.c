@@ -6,9 +6,11 @@
  */
 #include "winapi/object.h"
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,15 +47,7 @@ struct wa_parker *wa_parker_acquire(void) {
     if (p) free_parkers = p->next_free;
     pthread_mutex_unlock(&pool_lock);
     if (p) return p;
-    p = calloc(1, sizeof *p);
-    if (!p) return NULL;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->cond, &attr);
-    pthread_condattr_destroy(&attr);
-    return p;
+    return calloc(1, sizeof *p);
 }
 
 void wa_parker_release(struct wa_parker *p) {
@@ -63,28 +57,34 @@ void wa_parker_release(struct wa_parker *p) {
     pthread_mutex_unlock(&pool_lock);
 }
 
+/* The owner goes from AWAKE to ASLEEP and takes POKED back to AWAKE; others only set POKED. */
+enum { AWAKE, ASLEEP, POKED };
+
+static long futex(struct wa_parker *p, int op, uint32_t value, const struct timespec *until) {
+    return syscall(SYS_futex, &p->state, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
+                   FUTEX_BITSET_MATCH_ANY);
+}
+
 bool wa_park(struct wa_parker *p, int64_t deadline_ns) {
     struct timespec until = { (time_t)(deadline_ns / 1000000000),
                               (long)(deadline_ns % 1000000000) };
-    int err = 0;
-    pthread_mutex_lock(&p->lock);
-    while (!p->poked && err != ETIMEDOUT) {
-        if (deadline_ns == WA_NEVER)
-            pthread_cond_wait(&p->cond, &p->lock);
-        else
-            err = pthread_cond_timedwait(&p->cond, &p->lock, &until);
+    uint32_t seen = AWAKE;
+    if (atomic_compare_exchange_strong(&p->state, &seen, ASLEEP)) {
+        do {
+            /* An absolute time, of the monotonic clock. */
+            long err = futex(p, FUTEX_WAIT_BITSET, ASLEEP, deadline_ns == WA_NEVER ? NULL : &until);
+            seen = ASLEEP;
+            if (err != 0 && errno == ETIMEDOUT &&
+                atomic_compare_exchange_strong(&p->state, &seen, AWAKE))
+                return false;
+        } while (atomic_load(&p->state) == ASLEEP);
     }
-    bool poked = p->poked;
-    p->poked = false;
-    pthread_mutex_unlock(&p->lock);
-    return poked;
+    atomic_store(&p->state, AWAKE);
+    return true;
 }
 
 void wa_unpark(struct wa_parker *p) {
-    pthread_mutex_lock(&p->lock);
-    p->poked = true;
-    pthread_mutex_unlock(&p->lock);
-    pthread_cond_signal(&p->cond);
+    if (atomic_exchange(&p->state, POKED) == ASLEEP) futex(p, FUTEX_WAKE, 1, NULL);
 }
 
 /* ---- the table ---- */

@@ -3,7 +3,7 @@
  * Owns:    the handle table, the objects' memory (never returned to the system, so that a stale
  *          handle can be looked at safely), the parkers that threads sleep on.
  * Threads: any. Each object has one lock; two objects' locks are taken only by wait-for-all, in
- *          address order. Order: object, then parker, then nothing. No lock is held while an
+ *          address order. Order: object, then the parker pool. No lock is held while an
  *          object's fini or a user's function runs.
  * Errors:  a value that is not an open handle of the wanted kind gives NULL, never a crash.
  *
@@ -28,13 +28,12 @@ enum wa_kind {
 };
 #define WA_WAITABLE ((unsigned)(WA_EVENT | WA_FILE))
 
-/* What a thread sleeps on. The memory is recycled but never freed: a late unpark is a harmless
+/* What a thread sleeps on: one word for the futex call, so that a wake costs one system call and
+ * none if nobody sleeps yet. The memory is recycled but never freed: a late unpark is a harmless
  * spurious wake of the next owner, who checks its own condition. */
 struct wa_parker {
     struct wa_parker *next_free; /* [pool lock] */
-    pthread_mutex_t lock;
-    pthread_cond_t cond; /* CLOCK_MONOTONIC */
-    bool poked;          /* [lock] */
+    _Atomic uint32_t state;      /* object.c */
 };
 
 /* A deadline is CLOCK_MONOTONIC nanoseconds; never = WA_NEVER. */
@@ -181,6 +180,11 @@ unsigned wa_port_take(struct wa_object *port, struct wa_packet **first, unsigned
 HANDLE wa_file_create(UCHAR modes);
 /* Ties the file to the port, once. False with ERROR_INVALID_PARAMETER if it is tied already. */
 bool wa_file_bind(struct wa_object *file, struct wa_object *port, ULONG_PTR key);
+
+/* How long a thread of the callback pool idles before it ends, and how many there are; for tests.
+ */
+extern _Atomic int64_t wa_pool_idle_ns;
+unsigned wa_pool_threads(void);
 
 /* The Win32 number of an NTSTATUS; ERROR_MR_MID_NOT_FOUND (317) if it has none. */
 DWORD wa_error_from_ntstatus(NTSTATUS status);

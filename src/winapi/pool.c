@@ -10,7 +10,6 @@
 #include "base/log.h"
 
 #define POOL_THREADS_MAX 64            /* routines that may block at the same time */
-#define POOL_IDLE_NS 10000000000ll     /* how long a spare thread waits before it ends: 10 s */
 #define POOL_STACK_BYTES (512u * 1024) /* client code runs on it */
 
 static struct {
@@ -20,7 +19,16 @@ static struct {
     unsigned idle;          /* [lock] threads that are not inside a routine */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+_Atomic int64_t wa_pool_idle_ns = 10000000000; /* 10 s */
+
 static void *pool_main(void *arg);
+
+unsigned wa_pool_threads(void) {
+    pthread_mutex_lock(&pool.lock);
+    unsigned total = pool.total;
+    pthread_mutex_unlock(&pool.lock);
+    return total;
+}
 
 /* The threads run this library's code, so it must not be unmapped by FreeLibrary. */
 static void pin_library(void) {
@@ -80,7 +88,7 @@ static void *pool_main(void *arg) {
     (void)arg;
     for (;;) {
         struct wa_packet *p = NULL;
-        if (wa_port_take(pool.port, &p, 1, wa_now_ns() + POOL_IDLE_NS) == 0) {
+        if (wa_port_take(pool.port, &p, 1, wa_now_ns() + atomic_load(&wa_pool_idle_ns)) == 0) {
             if (retire()) return NULL;
             continue;
         }

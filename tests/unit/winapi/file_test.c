@@ -523,6 +523,49 @@ static void callback_may_wait_for_another_callback(void) {
     destroy(&s);
 }
 
+static HANDLE all_may_go;
+static atomic_uint inside;
+
+static void block_until_all(DWORD error, DWORD bytes, LPOVERLAPPED ov) {
+    (void)error;
+    (void)bytes;
+    (void)ov;
+    atomic_fetch_add(&inside, 1);
+    WaitForSingleObject(all_may_go, INFINITE);
+    atomic_fetch_sub(&inside, 1);
+}
+
+static bool inside_is(void *count) {
+    return atomic_load(&inside) == *(unsigned *)count;
+}
+
+static bool one_pool_thread_left(void *arg) {
+    (void)arg;
+    return wa_pool_threads() == 1;
+}
+
+static void callback_pool_grows_with_blocked_routines_and_shrinks_again(void) {
+    enum { N = 5 };
+    struct setup s = make(false);
+    OVERLAPPED ov[N] = { 0 };
+    unsigned all = N, none = 0;
+    all_may_go = CreateEventW(NULL, TRUE, FALSE, NULL);
+    atomic_store(&wa_pool_idle_ns, 1000000);
+    CHECK(BindIoCompletionCallback(s.file, block_until_all, 0));
+    for (int i = 0; i < N; i++) {
+        CHECK(SoftNdFileBegin(s.object, &ov[i]));
+        SoftNdFileComplete(s.object, &ov[i], STATUS_SUCCESS, 0);
+    }
+    await(inside_is, &all, "five routines at once");
+    CHECK(wa_pool_threads() > N);
+    CHECK(SetEvent(all_may_go));
+    await(inside_is, &none, "end of the routines");
+    await(one_pool_thread_left, NULL, "end of the spare threads");
+    atomic_store(&wa_pool_idle_ns, 10000000000);
+    CHECK(CloseHandle(all_may_go));
+    destroy(&s);
+}
+
 /* ---- the OVERLAPPED is the client's as soon as Internal says so ---- */
 
 enum { ROUNDS = 3000 };
@@ -592,4 +635,5 @@ TEST_MAIN(TEST(begin_marks_pending_and_resets_event),
           TEST(removing_the_cancel_function_waits), TEST(cancel_function_can_remove_itself),
           TEST(bound_callback_gets_status_bytes_and_overlapped),
           TEST(callback_may_wait_for_another_callback),
+          TEST(callback_pool_grows_with_blocked_routines_and_shrinks_again),
           TEST(overlapped_is_not_touched_after_internal_was_stored))
