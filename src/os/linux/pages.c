@@ -119,7 +119,12 @@ static void on_fault(int sig, siginfo_t *info, void *context) {
             *pc = resume;
             return;
         }
-        if (guard_exit) siglongjmp(*guard_exit, 1);
+        if (guard_exit) {
+            /* The jump restores no mask. Ours blocks nothing, but whoever wraps handlers (thread
+             * sanitizer does) may have. */
+            pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
+            siglongjmp(*guard_exit, 1);
+        }
     }
     int keep = errno;
     pass_on(sig, info, context);
