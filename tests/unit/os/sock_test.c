@@ -308,7 +308,7 @@ static void read_into_bad_memory_says_fault_and_keeps_the_stream(void) {
     struct os_iov good = { rest, sizeof rest };
     CHECK_EQ(os_sock_readv(pair[1], &good, 1, &n), SN_OK);
     CHECK_EQ(n, 10 - got);
-    CHECK_BYTES(rest, "0123456789" + got, n);
+    CHECK_BYTES(rest, &"0123456789"[got], n);
 
     struct os_iov out[2] = { { p, 4 }, { p + page, 10 } };
     CHECK_EQ(os_sock_writev(pair[0], out + 1, 1, &n), SN_E_FAULT);
