@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Notifications follow the numbering of entries: P the newest, S the newest that is solicited or
+ * failed, C the last one taken, L what P was when a notification last fired. A new request fires
+ * at once if the entry it waits for is newer than both C and L; otherwise it is queued. An entry
+ * fires what is queued for its kind. A batch (rd_cq_enter .. rd_cq_leave) fires once, at its end,
+ * so that a flush is one event.
+ *
+ * When the ring runs empty its positions start over at 0: a queue that is drained as it fills stays
+ * in a few cache lines, and a deep one costs only the pages that were really needed.
+ */
+#include "rdma/cq.h"
+#include <string.h>
+#include "os/prim/fault.h"
+#include "os/prim/pages.h"
+#include "rdma/qp.h"
+
+static uint32_t capacity_of(uint32_t depth) {
+    return 2 * depth + RD_CQ_SLACK;
+}
+static size_t ring_bytes(uint32_t capacity) {
+    return (size_t)capacity * sizeof(struct rd_cq_entry);
+}
+static bool depth_legal(uint32_t depth) {
+    return depth >= 1 && depth <= rd_limits_get()->max_cq_depth;
+}
+
+/* ---- the end after an overrun ---- */
+
+static struct rd_qp *first_member(struct rd_cq *cq) {
+    struct rd_qp *qp = NULL;
+    os_lock_enter(&cq->lock);
+    if (!sn_list_empty(&cq->members)) {
+        qp = SN_CONTAINER(cq->members.next, struct rd_cq_member, link)->qp;
+        rd_qp_get(qp);
+    }
+    os_lock_leave(&cq->lock);
+    return qp;
+}
+
+static void run_overrun(struct rd_job *job) {
+    struct rd_cq *cq = SN_CONTAINER(job, struct rd_cq, overrun_job);
+    for (struct rd_qp *qp; (qp = first_member(cq)) != NULL;) {
+        rd_qp_break(qp); /* takes it off the list */
+        rd_qp_put(qp);
+    }
+    rd_cq_put(cq);
+}
+
+SN_COLD static void overrun_locked(struct rd_cq *cq, struct rd_fire *f) {
+    if (os_u32_load_relaxed(&cq->failed)) return;
+    os_u32_store_release(&cq->failed, 1);
+    rd_count_any(&cq->ad->counters.cq_overruns, 1);
+    SN_LIST_FOR_SAFE(it, tmp, &cq->pending)
+    rd_fire_add(f, &cq->busy, SN_CONTAINER(it, struct rd_async, link), SN_E_OVERRUN);
+    memset(cq->armed, 0, sizeof cq->armed);
+    os_ref_get(&cq->refs); /* the job's */
+    rd_job_post(cq->ad, &cq->overrun_job);
+}
+
+/* ---- create, destroy, resize ---- */
+
+sn_status rd_cq_create(struct rd_adapter *ad, uint32_t depth, struct rd_cq **out) {
+    if (!depth_legal(depth)) return SN_E_PARAM;
+    struct rd_cq *cq = os_zalloc(sizeof *cq);
+    if (!cq) return SN_E_NOMEM;
+    cq->depth = depth;
+    cq->capacity = capacity_of(depth);
+    cq->ring = os_pages_alloc(ring_bytes(cq->capacity));
+    if (!cq->ring) {
+        os_free(cq);
+        return SN_E_NOMEM;
+    }
+    os_ref_init(&cq->refs);
+    os_lock_init(&cq->poll_lock, OS_RANK_POLL);
+    os_lock_init(&cq->lock, OS_RANK_CQ);
+    sn_list_init(&cq->pending);
+    sn_list_init(&cq->members);
+    sn_list_init(&cq->due);
+    rd_job_init(&cq->overrun_job, run_overrun);
+    rd_adapter_get(ad);
+    cq->ad = ad;
+    *out = cq;
+    return SN_OK;
+}
+
+void rd_cq_get(struct rd_cq *cq) {
+    os_ref_get(&cq->refs);
+}
+
+void rd_cq_put(struct rd_cq *cq) {
+    if (!os_ref_put(&cq->refs)) return;
+    struct rd_adapter *ad = cq->ad;
+    os_pages_free(cq->ring, ring_bytes(cq->capacity));
+    os_lock_fini(&cq->lock);
+    os_lock_fini(&cq->poll_lock);
+    os_free(cq);
+    rd_adapter_put(ad);
+}
+
+void rd_cq_destroy(struct rd_cq *cq) {
+    os_lock_enter(&cq->lock);
+    cq->dead = true;
+    os_lock_leave(&cq->lock);
+    rd_cq_cancel(cq);
+    rd_busy_wait(&cq->busy);
+    os_lock_enter(&cq->poll_lock);
+    tp_engine_cool(cq->ad->eng, &cq->hot);
+    os_lock_leave(&cq->poll_lock);
+    rd_cq_put(cq);
+}
+
+/* Copies the queued entries, oldest first, to the start of a new ring. */
+static void move_entries_locked(struct rd_cq *cq, struct rd_cq_entry *ring, uint32_t capacity) {
+    uint32_t n = os_u32_load_relaxed(&cq->queued);
+    uint32_t to_end = SN_MIN(n, cq->capacity - cq->head);
+    memcpy(ring, cq->ring + cq->head, to_end * sizeof *ring);
+    memcpy(ring + to_end, cq->ring, (n - to_end) * sizeof *ring);
+    cq->ring = ring;
+    cq->capacity = capacity;
+    cq->head = 0;
+    cq->tail = n; /* n <= depth < capacity */
+}
+
+sn_status rd_cq_resize(struct rd_cq *cq, uint32_t depth) {
+    if (!depth_legal(depth)) return SN_E_PARAM;
+    uint32_t capacity = capacity_of(depth);
+    struct rd_cq_entry *ring = os_pages_alloc(ring_bytes(capacity));
+    if (!ring) return SN_E_NOMEM;
+    sn_status st = SN_OK;
+    os_lock_enter(&cq->lock);
+    struct rd_cq_entry *old = cq->ring;
+    uint32_t old_capacity = cq->capacity;
+    if (depth < os_u32_load_relaxed(&cq->queued)) {
+        st = SN_E_BUFFER_SMALL;
+        old = ring;
+        old_capacity = capacity;
+    } else {
+        move_entries_locked(cq, ring, capacity);
+        cq->depth = depth;
+    }
+    os_lock_leave(&cq->lock);
+    os_pages_free(old, ring_bytes(old_capacity));
+    return st;
+}
+
+/* ---- producers ---- */
+
+static void note_activity_locked(struct rd_cq *cq, struct rd_cq_member *m, uint8_t type) {
+    if (sn_list_empty(&m->link)) return; /* parted */
+    if (os_ptr_load_relaxed(&cq->recent) != m->qp) os_ptr_store_release(&cq->recent, m->qp);
+    if (type == RD_RECEIVE && sn_list_empty(&m->due_link)) {
+        sn_list_push_back(&cq->due, &m->due_link);
+        os_u32_store_release(&cq->due_count, os_u32_load_relaxed(&cq->due_count) + 1);
+    }
+}
+
+/* Fires what waits for successes too, or only those that wait for anything but errors. */
+static void fire_locked(struct rd_cq *cq, bool errors_too, struct rd_fire *f) {
+    SN_LIST_FOR_SAFE(it, tmp, &cq->pending) {
+        struct rd_async *a = SN_CONTAINER(it, struct rd_async, link);
+        uint64_t type = a->core;
+        if (type == RD_NOTIFY_ERRORS && !errors_too) continue;
+        cq->armed[type]--;
+        rd_fire_add(f, &cq->busy, a, SN_OK);
+        rd_count(&cq->counters.notified, 1);
+    }
+    cq->reported = cq->newest;
+}
+
+void rd_cq_put_locked(struct rd_cq *cq, const struct rd_cq_entry *e, bool solicited,
+                      struct rd_cq_member *from, struct rd_fire *f) {
+    uint32_t n = os_u32_load_relaxed(&cq->queued);
+    if (SN_UNLIKELY(cq->dead || os_u32_load_relaxed(&cq->failed))) return;
+    if (SN_UNLIKELY(n == cq->capacity)) {
+        overrun_locked(cq, f);
+        return;
+    }
+    cq->ring[cq->tail] = *e;
+    cq->tail = cq->tail + 1 == cq->capacity ? 0 : cq->tail + 1;
+    cq->newest++;
+    if (solicited || e->status != SN_OK) cq->newest_solicited = cq->newest;
+    if (e->status != SN_OK) cq->newest_failed = cq->newest;
+    os_u32_store_release(&cq->queued, n + 1);
+    rd_count(&cq->counters.entries, 1);
+    if (n + 1 > os_u64_load_relaxed(&cq->counters.most_queued))
+        os_u64_store_relaxed(&cq->counters.most_queued, n + 1);
+    if (from) note_activity_locked(cq, from, e->type);
+}
+
+void rd_cq_leave(struct rd_cq *cq, struct rd_fire *f) {
+    if (!sn_list_empty(&cq->pending)) {
+        if (cq->newest_failed > cq->seen)
+            fire_locked(cq, true, f);
+        else if ((cq->armed[RD_NOTIFY_ANY] && cq->newest > cq->seen) ||
+                 (cq->armed[RD_NOTIFY_SOLICITED] && cq->newest_solicited > cq->seen))
+            fire_locked(cq, false, f);
+    }
+    cq->seen = cq->newest;
+    os_lock_leave(&cq->lock);
+}
+
+/* ---- membership ---- */
+
+void rd_cq_join(struct rd_cq *cq, struct rd_cq_member *m) {
+    os_lock_enter(&cq->lock);
+    if (sn_list_empty(&m->link)) {
+        sn_list_push_back(&cq->members, &m->link);
+        os_u32_store_release(&cq->member_count, os_u32_load_relaxed(&cq->member_count) + 1);
+        os_ptr_store_release(&cq->recent, m->qp);
+    }
+    os_lock_leave(&cq->lock);
+}
+
+static void forget_due_locked(struct rd_cq *cq, struct rd_cq_member *m) {
+    if (sn_list_empty(&m->due_link)) return;
+    sn_list_remove(&m->due_link);
+    os_u32_store_release(&cq->due_count, os_u32_load_relaxed(&cq->due_count) - 1);
+}
+
+void rd_cq_part(struct rd_cq *cq, struct rd_cq_member *m) {
+    os_lock_enter(&cq->lock);
+    if (!sn_list_empty(&m->link)) {
+        sn_list_remove(&m->link);
+        forget_due_locked(cq, m);
+        os_u32_store_release(&cq->member_count, os_u32_load_relaxed(&cq->member_count) - 1);
+        struct rd_qp *next = NULL;
+        if (!sn_list_empty(&cq->members))
+            next = SN_CONTAINER(cq->members.next, struct rd_cq_member, link)->qp;
+        if (os_ptr_load_relaxed(&cq->recent) == m->qp) os_ptr_store_release(&cq->recent, next);
+    }
+    os_lock_leave(&cq->lock);
+}
+
+void rd_cq_quiesce(struct rd_cq *cq) {
+    os_lock_enter(&cq->poll_lock);
+    os_lock_leave(&cq->poll_lock);
+}
+
+/* ---- consumers ---- */
+
+static void export_entry(const struct rd_cq_entry *e, struct rd_completion *out) {
+    out->status = (sn_status)e->status;
+    out->bytes = e->bytes;
+    out->qp_context = e->qp_context;
+    out->request_context = e->request_context;
+    out->type = e->type;
+    out->invalidated_token = e->invalidated_token;
+}
+
+static uint32_t take(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
+    if (os_u32_load_acquire(&cq->queued) == 0) return 0;
+    os_lock_enter(&cq->lock);
+    uint32_t queued = os_u32_load_relaxed(&cq->queued);
+    uint32_t n = SN_MIN(queued, max);
+    for (uint32_t i = 0; i < n; i++) {
+        export_entry(&cq->ring[cq->head], &out[i]);
+        cq->head = cq->head + 1 == cq->capacity ? 0 : cq->head + 1;
+    }
+    if (n == queued) cq->head = cq->tail = 0;
+    os_u32_store_release(&cq->queued, queued - n);
+    rd_count(&cq->counters.taken, n);
+    os_lock_leave(&cq->lock);
+    return n;
+}
+
+/* Lets a transport send what it held back, for every connection that gave completions since. */
+static void flush_reports(struct rd_cq *cq) {
+    while (os_u32_load_acquire(&cq->due_count) != 0) {
+        struct tp_conn *conn = NULL;
+        struct rd_qp *qp = NULL;
+        os_lock_enter(&cq->lock);
+        if (!sn_list_empty(&cq->due)) {
+            struct rd_cq_member *m = SN_CONTAINER(cq->due.next, struct rd_cq_member, due_link);
+            forget_due_locked(cq, m);
+            qp = m->qp;
+            rd_qp_get(qp);
+        }
+        os_lock_leave(&cq->lock);
+        if (!qp) return;
+        conn = rd_qp_conn_pin(qp);
+        if (conn) {
+            conn->ops->flush_reports(conn);
+            rd_qp_conn_unpin(qp);
+        }
+        rd_qp_put(qp);
+    }
+}
+
+/* poll_lock held. */
+static void make_progress(struct rd_cq *cq) {
+    struct tp_engine *eng = cq->ad->eng;
+    struct rd_qp *qp = os_ptr_load_acquire(&cq->recent); /* stays alive: see rd_cq_quiesce */
+    struct tp_conn *conn = qp ? rd_qp_conn_pin(qp) : NULL;
+    if (conn) {
+        conn->ops->poll(conn);
+        rd_qp_conn_unpin(qp);
+    }
+    bool sole = os_u32_load_relaxed(&cq->member_count) == 1;
+    if (sole && (++cq->empty_polls % RD_CQ_PROGRESS_EVERY != 0 || tp_engine_watch_count(eng) <= 1))
+        return;
+    tp_engine_progress(eng);
+}
+
+uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
+    uint32_t n = take(cq, out, max);
+    if (n == max || os_u32_load_relaxed(&cq->failed)) return n;
+    if (!os_lock_try(&cq->poll_lock)) return n + take(cq, out + n, max - n);
+    make_progress(cq);
+    n += take(cq, out + n, max - n);
+    if (n == 0) {
+        flush_reports(cq);
+        tp_engine_polled_empty(cq->ad->eng, &cq->hot);
+    }
+    os_lock_leave(&cq->poll_lock);
+    return n;
+}
+
+/* ---- notifications ---- */
+
+static bool fires_at_once_locked(const struct rd_cq *cq, enum rd_notify type) {
+    uint64_t taken = cq->newest - os_u32_load_relaxed(&cq->queued);
+    uint64_t known = SN_MAX(taken, cq->reported);
+    switch (type) {
+    case RD_NOTIFY_ERRORS:
+        return cq->newest_failed > known;
+    case RD_NOTIFY_ANY:
+        return cq->newest > known;
+    case RD_NOTIFY_SOLICITED:
+        return cq->newest_solicited > known;
+    }
+    return false;
+}
+
+sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a) {
+    if (type != RD_NOTIFY_ERRORS && type != RD_NOTIFY_ANY && type != RD_NOTIFY_SOLICITED)
+        return SN_E_PARAM;
+    /* A poll under way in another thread keeps the queue hot; the engine's tick ends that. */
+    if (os_lock_try(&cq->poll_lock)) {
+        tp_engine_cool(cq->ad->eng, &cq->hot);
+        os_lock_leave(&cq->poll_lock);
+    }
+    flush_reports(cq);
+    struct rd_fire f;
+    rd_fire_init(&f);
+    sn_list_init(&a->link);
+    a->core = type;
+    os_lock_enter(&cq->lock);
+    if (os_u32_load_relaxed(&cq->failed)) {
+        rd_fire_add(&f, &cq->busy, a, SN_E_OVERRUN);
+    } else if (cq->dead) {
+        rd_fire_add(&f, &cq->busy, a, SN_E_CANCELED);
+    } else {
+        sn_list_push_back(&cq->pending, &a->link);
+        cq->armed[type]++;
+        if (fires_at_once_locked(cq, type)) fire_locked(cq, type == RD_NOTIFY_ERRORS, &f);
+    }
+    os_lock_leave(&cq->lock);
+    rd_fire_run(&f);
+    return SN_PENDING;
+}
+
+void rd_cq_cancel(struct rd_cq *cq) {
+    struct rd_fire f;
+    rd_fire_init(&f);
+    os_lock_enter(&cq->lock);
+    SN_LIST_FOR_SAFE(it, tmp, &cq->pending)
+    rd_fire_add(&f, &cq->busy, SN_CONTAINER(it, struct rd_async, link), SN_E_CANCELED);
+    memset(cq->armed, 0, sizeof cq->armed);
+    os_lock_leave(&cq->lock);
+    rd_fire_run(&f);
+}
+
+/* ---- counters ---- */
+
+uint32_t rd_cq_counters_get(const struct rd_cq *cq, struct rd_counter *out) {
+    uint32_t n = 0;
+#define FILL(field, unit_text, help_text)                                                          \
+    out[n++] = (struct rd_counter){ #field, unit_text, help_text,                                  \
+                                    os_u64_load_relaxed(&cq->counters.field) };
+    RD_CQ_COUNTERS(FILL)
+#undef FILL
+    return n;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * cq.h - completion queues, inside the core.
+ * Owns:    struct rd_cq: the ring of completions, pending notifications, and the list of connected
+ *          queue pairs that a poll makes progress on.
+ * Threads: producers and consumers under the queue's lock (rank CQ); `queued` is read without it,
+ *          so that an empty queue costs one load.
+ * Errors:  an entry that finds no room is an overrun: the queue is dead, its queue pairs are ended.
+ */
+#ifndef SN_RDMA_CQ_H
+#define SN_RDMA_CQ_H
+
+#include "rdma/adapter.h"
+#include "rdma/async.h"
+
+enum {
+    /* Entries beyond twice the depth: a peer's disconnect flushes both queues into a completion
+     * queue that was sized for one of them (docs/decisions.md). */
+    RD_CQ_SLACK = 64,
+    RD_CQ_PROGRESS_EVERY = 16 /* empty polls between two looks at the adapter's other sockets */
+};
+
+struct rd_cq_entry {
+    void *qp_context, *request_context;
+    uint32_t bytes;
+    uint32_t invalidated_token;
+    uint8_t status; /* sn_status */
+    uint8_t type;   /* enum rd_request_type */
+};
+
+/* A queue pair's place on a completion queue while it is connected. */
+struct rd_cq_member {
+    struct sn_list link;     /* [cq lock] on cq->members; self-linked while not */
+    struct sn_list due_link; /* [cq lock] on cq->due: has given completions since the last flush */
+    struct rd_qp *qp;
+};
+
+struct rd_cq {
+    struct os_ref refs; /* the front end's, one per queue pair */
+    struct rd_adapter *ad;
+    os_lock poll_lock;    /* rank POLL: who makes progress for this queue */
+    struct tp_hot hot;    /* [poll_lock] */
+    uint32_t empty_polls; /* [poll_lock] */
+
+    os_lock lock;               /* rank CQ */
+    os_atomic_u32 queued;       /* [lock for writes] entries in the ring */
+    os_atomic_u32 failed;       /* [lock for writes] overran */
+    struct rd_cq_entry *ring;   /* [lock] */
+    uint32_t depth;             /* [lock] as asked for */
+    uint32_t capacity;          /* [lock] entries the ring holds */
+    uint32_t head, tail;        /* [lock] positions in the ring */
+    uint64_t newest;            /* [lock] number of the newest entry; 1 is the first */
+    uint64_t newest_solicited;  /* [lock] of the newest that is solicited or failed */
+    uint64_t newest_failed;     /* [lock] */
+    uint64_t reported;          /* [lock] `newest` when a notification last fired */
+    uint64_t seen;              /* [lock] `newest` when the last batch of entries ended */
+    struct sn_list pending;     /* [lock] notifications in issue order; core is the type */
+    uint32_t armed[3];          /* [lock] pending ones by type */
+    bool dead;                  /* [lock] destroyed by the front end */
+    struct sn_list members;     /* [lock] */
+    struct sn_list due;         /* [lock] */
+    os_atomic_u32 member_count; /* [lock for writes] */
+    os_atomic_u32 due_count;    /* [lock for writes] */
+    os_atomic_ptr recent;       /* [lock for writes] the member that gave the last completion */
+    struct rd_busy busy;
+    struct rd_job overrun_job;
+    struct rd_cq_counters counters;
+};
+
+void rd_cq_get(struct rd_cq *cq);
+void rd_cq_put(struct rd_cq *cq);
+
+/* Producers: enter, put any number, leave; notifications that this fires are in f afterwards, to
+ * be run when all locks are released. */
+static inline void rd_cq_enter(struct rd_cq *cq) {
+    os_lock_enter(&cq->lock);
+}
+/* from: the member that gives it, NULL if it does not count as activity. */
+void rd_cq_put_locked(struct rd_cq *cq, const struct rd_cq_entry *e, bool solicited,
+                      struct rd_cq_member *from, struct rd_fire *f);
+void rd_cq_leave(struct rd_cq *cq, struct rd_fire *f);
+
+/* A queue pair was connected, or is no longer. The lock is taken inside. */
+void rd_cq_join(struct rd_cq *cq, struct rd_cq_member *m);
+void rd_cq_part(struct rd_cq *cq, struct rd_cq_member *m);
+/* Waits until no poll is under way that may still know a member that has parted. No lock held. */
+void rd_cq_quiesce(struct rd_cq *cq);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The initiator queue. Requests are posted under the lock; the stream starts them in order without
+ * it, by two indexes; they may finish in any order and leave in posting order.
+ */
+#include <string.h>
+#include "os/prim/pages.h"
+#include "rdma/qp.h"
+
+/* ---- layout ---- */
+
+size_t rd_sendq_layout(struct rd_sendq *sq, uint8_t *base) {
+    uint32_t slots = sq->depth ? sq->mask + 1 : 0;
+    size_t ring = (size_t)slots * sizeof *sq->ring;
+    size_t sges = (size_t)slots * sq->max_sge * sizeof *sq->sges;
+    size_t inlined = (size_t)slots * sq->inline_bytes;
+    if (base) {
+        sq->ring = (struct rd_sendq_slot *)base;
+        sq->sges = (struct tp_sge *)(base + ring);
+        sq->inline_data = base + ring + sges;
+    }
+    return ring + sges + ((inlined + 15) & ~(size_t)15);
+}
+
+static struct rd_sendq_slot *slot_of(struct rd_sendq *sq, uint32_t index) {
+    return &sq->ring[index & sq->mask];
+}
+
+sn_status rd_sge_total(const struct tp_sge *sge, uint32_t count, uint32_t *total) {
+    uint64_t sum = 0;
+    if (count != 0 && !sge) return SN_E_PARAM;
+    for (uint32_t i = 0; i < count; i++)
+        sum += sge[i].len;
+    if (sum > rd_limits_get()->max_transfer_bytes) return SN_E_TOO_LONG;
+    *total = (uint32_t)sum;
+    return SN_OK;
+}
+
+/* ---- completion ---- */
+
+static void put_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn_status st,
+                           struct rd_fire *f) {
+    struct rd_cq_entry e = { .qp_context = qp->context,
+                             .request_context = s->context,
+                             .bytes = st == SN_OK ? s->req.length : 0,
+                             .status = (uint8_t)st,
+                             .type = s->type };
+    rd_cq_put_locked(qp->initiator_cq, &e, false, &qp->initiator_member, f);
+}
+
+static void count_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn_status st) {
+    struct rd_qp_counters *c = &qp->counters;
+    if (st == SN_E_CANCELED)
+        rd_count_any(&c->flushed, 1);
+    else if (st != SN_OK)
+        rd_count_any(&c->failed, 1);
+    else
+        rd_count(s->type == RD_READ ? &c->read_bytes : &c->tx_bytes, s->req.length);
+}
+
+/* Completes from the oldest on what is done. An error stops the queue: everything behind it ends
+ * as cancelled, whatever the stream said. */
+static void retire_locked(struct rd_qp *qp, struct rd_fire *f) {
+    struct rd_sendq *sq = &qp->sq;
+    bool entered = false;
+    while (sq->head != os_u32_load_relaxed(&sq->taken)) {
+        struct rd_sendq_slot *s = slot_of(sq, sq->head);
+        if (!s->done) break;
+        sn_status st = (sn_status)s->status;
+        if (os_u32_load_relaxed(&sq->stopped) && st == SN_OK) st = SN_E_CANCELED;
+        if (st != SN_OK) os_u32_store_release(&sq->stopped, 1);
+        if (st != SN_OK || !s->silent) {
+            if (!entered) rd_cq_enter(qp->initiator_cq);
+            entered = true;
+            put_completion(qp, s, st, f);
+        }
+        count_completion(qp, s, st);
+        if (s->window) rd_window_put(s->window);
+        s->window = NULL;
+        sq->head++;
+    }
+    if (entered) rd_cq_leave(qp->initiator_cq, f);
+}
+
+void rd_sendq_done(void *ctx, struct tp_request *req, sn_status st) {
+    struct rd_qp *qp = ctx;
+    struct rd_sendq_slot *s = SN_CONTAINER(req, struct rd_sendq_slot, req);
+    struct rd_fire f;
+    rd_fire_init(&f);
+    os_lock_enter(&qp->sq.lock);
+    s->status = (uint8_t)st;
+    s->done = 1;
+    retire_locked(qp, &f);
+    os_lock_leave(&qp->sq.lock);
+    rd_fire_run(&f);
+}
+
+void rd_sendq_flush_locked(struct rd_qp *qp, struct rd_fire *f) {
+    struct rd_sendq *sq = &qp->sq;
+    for (; sq->head != sq->tail; sq->head++) {
+        struct rd_sendq_slot *s = slot_of(sq, sq->head);
+        sn_status st = SN_E_CANCELED;
+        /* What failed by itself keeps its status. */
+        if (s->done && s->status != SN_OK && !os_u32_load_relaxed(&sq->stopped))
+            st = (sn_status)s->status;
+        put_completion(qp, s, st, f);
+        count_completion(qp, s, st);
+        if (!s->window) continue;
+        if (s->type == RD_BIND) rd_window_bind_undo(s->window, s->bind_id);
+        rd_window_put(s->window);
+        s->window = NULL;
+    }
+    os_u32_store_relaxed(&sq->taken, sq->tail);
+    os_u32_store_release(&sq->visible, sq->tail);
+}
+
+/* ---- the stream's side ---- */
+
+struct tp_request *rd_sendq_peek(void *ctx) {
+    struct rd_sendq *sq = &((struct rd_qp *)ctx)->sq;
+    uint32_t taken = os_u32_load_relaxed(&sq->taken);
+    if (taken == os_u32_load_acquire(&sq->visible) || os_u32_load_relaxed(&sq->stopped))
+        return NULL;
+    return &slot_of(sq, taken)->req;
+}
+
+static sn_status run_local(struct rd_qp *qp, struct rd_sendq_slot *s) {
+    if (s->type == RD_BIND) return rd_window_bind_run(s->window, s->bind_id);
+    return rd_window_invalidate(s->window, qp->id);
+}
+
+void rd_sendq_advance(void *ctx) {
+    struct rd_qp *qp = ctx;
+    struct rd_sendq *sq = &qp->sq;
+    uint32_t taken = os_u32_load_relaxed(&sq->taken);
+    struct rd_sendq_slot *s = slot_of(sq, taken);
+    bool local = s->req.op == TP_OP_LOCAL;
+    os_u32_store_relaxed(&sq->taken, taken + 1);
+    if (!local) return;
+    sn_status st = run_local(qp, s);
+    rd_sendq_done(qp, &s->req, st);
+    if (st != SN_OK) rd_qp_break_later(qp);
+}
+
+/* ---- posting ---- */
+
+struct post {
+    struct tp_request req; /* op, flags, length, remote_*, invalidate_token */
+    const struct tp_sge *sge;
+    uint32_t sge_count;
+    enum rd_request_type type;
+    void *context;
+    uint32_t flags; /* RD_POST_* */
+    struct rd_window *window;
+    struct rd_region *region; /* bind */
+    const void *buf;
+    size_t len;
+    uint32_t rights;
+};
+
+static sn_status copy_inline(struct rd_sendq *sq, uint32_t index, struct rd_sendq_slot *s,
+                             const struct post *p) {
+    s->req.inline_data = sq->inline_data + (size_t)(index & sq->mask) * sq->inline_bytes;
+    uint8_t *to = s->req.inline_data;
+    for (uint32_t i = 0; i < p->sge_count; i++) {
+        if (p->sge[i].len && !os_guarded_copy(to, p->sge[i].addr, p->sge[i].len)) return SN_E_FAULT;
+        to += p->sge[i].len;
+    }
+    s->req.sge_count = 0;
+    return SN_OK;
+}
+
+static sn_status fill_slot_locked(struct rd_qp *qp, struct rd_sendq_slot *s, const struct post *p) {
+    struct rd_sendq *sq = &qp->sq;
+    s->req = p->req;
+    s->req.sge = &sq->sges[(size_t)(sq->tail & sq->mask) * sq->max_sge];
+    s->context = p->context;
+    s->type = (uint8_t)p->type;
+    s->silent = (p->flags & RD_POST_SILENT) != 0;
+    s->done = 0;
+    s->window = NULL;
+    if (p->req.flags & TP_F_INLINE) return copy_inline(sq, sq->tail, s, p);
+    s->req.sge_count = (uint16_t)p->sge_count;
+    if (p->sge_count) memcpy(s->req.sge, p->sge, p->sge_count * sizeof *p->sge);
+    if (!p->window) return SN_OK;
+    if (p->type == RD_BIND) {
+        sn_status st = rd_window_bind(p->window, p->region, qp->id, &qp->windows, p->buf, p->len,
+                                      p->rights, &s->bind_id);
+        if (st != SN_OK) return st;
+    }
+    os_ref_get(&p->window->refs);
+    s->window = p->window;
+    return SN_OK;
+}
+
+static sn_status enqueue_locked(struct rd_qp *qp, const struct post *p, struct rd_fire *f) {
+    struct rd_sendq *sq = &qp->sq;
+    if (sq->mode == RD_SQ_UNCONNECTED || sq->mode == RD_SQ_CLOSED) return SN_E_NOT_CONNECTED;
+    if (p->type == RD_READ && sq->mode == RD_SQ_OPEN && sq->ord == 0) return SN_E_REQUEST;
+    if (sq->tail - sq->head >= sq->depth) return SN_E_FULL;
+    sn_status st = fill_slot_locked(qp, slot_of(sq, sq->tail), p);
+    if (st != SN_OK) return st;
+    sq->tail++;
+    rd_count(&qp->counters.posted, 1);
+    if (sq->mode == RD_SQ_FLUSHED) {
+        rd_cq_enter(qp->initiator_cq);
+        rd_sendq_flush_locked(qp, f);
+        rd_cq_leave(qp->initiator_cq, f);
+    } else if (!(p->flags & RD_POST_DEFER)) {
+        os_u32_store_release(&sq->visible, sq->tail);
+    }
+    return SN_OK;
+}
+
+static sn_status post(struct rd_qp *qp, const struct post *p) {
+    struct rd_fire f;
+    rd_fire_init(&f);
+    os_lock_enter(&qp->sq.lock);
+    sn_status st = enqueue_locked(qp, p, &f);
+    bool start = st == SN_OK && qp->sq.mode == RD_SQ_OPEN && !(p->flags & RD_POST_DEFER);
+    os_lock_leave(&qp->sq.lock);
+    rd_fire_run(&f);
+    if (!start) return st;
+    struct tp_conn *conn = rd_qp_conn_pin(qp);
+    if (!conn) return st;
+    conn->ops->post_send(conn);
+    rd_qp_conn_unpin(qp);
+    return st;
+}
+
+static uint8_t request_flags(uint32_t flags) {
+    return (uint8_t)(((flags & RD_POST_FENCE) ? TP_F_FENCE : 0) |
+                     ((flags & RD_POST_SOLICIT) ? TP_F_SOLICIT : 0) |
+                     ((flags & RD_POST_INVALIDATE) ? TP_F_INVALIDATE : 0) |
+                     ((flags & RD_POST_INLINE) ? TP_F_INLINE : 0));
+}
+
+/* Send, Write and Read. */
+static sn_status post_transfer(struct rd_qp *qp, struct post *p, uint32_t allowed_flags) {
+    sn_status st = rd_sge_total(p->sge, p->sge_count, &p->req.length);
+    if (st != SN_OK) return st;
+    p->req.flags = request_flags(p->flags & allowed_flags);
+    if (p->req.flags & TP_F_INLINE) {
+        if (p->req.length > qp->sq.inline_bytes) return SN_E_TOO_LONG;
+    } else if (p->sge_count > qp->sq.max_sge) {
+        return SN_E_TOO_MANY_SGE;
+    }
+    return post(qp, p);
+}
+
+sn_status rd_qp_send(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
+                     uint32_t flags, uint32_t invalidate_token) {
+    struct post p = { .req = { .op = TP_OP_SEND, .invalidate_token = invalidate_token },
+                      .sge = sge,
+                      .sge_count = count,
+                      .type = RD_SEND,
+                      .context = context,
+                      .flags = flags };
+    return post_transfer(qp, &p,
+                         RD_POST_FENCE | RD_POST_SOLICIT | RD_POST_INLINE | RD_POST_INVALIDATE);
+}
+
+sn_status rd_qp_write(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
+                      uint64_t remote_addr, uint32_t remote_token, uint32_t flags) {
+    struct post p = {
+        .req = { .op = TP_OP_WRITE, .remote_addr = remote_addr, .remote_token = remote_token },
+        .sge = sge,
+        .sge_count = count,
+        .type = RD_WRITE,
+        .context = context,
+        .flags = flags
+    };
+    return post_transfer(qp, &p, RD_POST_FENCE | RD_POST_INLINE);
+}
+
+sn_status rd_qp_read(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
+                     uint64_t remote_addr, uint32_t remote_token, uint32_t flags) {
+    struct post p = {
+        .req = { .op = TP_OP_READ, .remote_addr = remote_addr, .remote_token = remote_token },
+        .sge = sge,
+        .sge_count = count,
+        .type = RD_READ,
+        .context = context,
+        .flags = flags
+    };
+    if (count > rd_limits_get()->max_read_sge) return SN_E_TOO_MANY_SGE;
+    return post_transfer(qp, &p, RD_POST_FENCE);
+}
+
+sn_status rd_qp_bind(struct rd_qp *qp, void *context, struct rd_region *r, struct rd_window *w,
+                     const void *buf, size_t len, uint32_t rights, uint32_t flags) {
+    if (r->ad != qp->ad || w->ad != qp->ad) return SN_E_PARAM;
+    if (rights & ~(uint32_t)(RD_REMOTE_READ | RD_REMOTE_WRITE)) return SN_E_PARAM;
+    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
+                      .type = RD_BIND,
+                      .context = context,
+                      .flags = flags,
+                      .window = w,
+                      .region = r,
+                      .buf = buf,
+                      .len = len,
+                      .rights = rights };
+    return post(qp, &p);
+}
+
+sn_status rd_qp_invalidate(struct rd_qp *qp, void *context, struct rd_window *w, uint32_t flags) {
+    if (w->ad != qp->ad) return SN_E_PARAM;
+    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
+                      .type = RD_INVALIDATE,
+                      .context = context,
+                      .flags = flags,
+                      .window = w };
+    return post(qp, &p);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The directory of chunks and the chunks themselves never move while the adapter lives, so that a
+ * lookup with any 32-bit value lands in memory that is there.
+ */
+#include "rdma/table.h"
+#include "os/prim/clock.h"
+#include "os/prim/fault.h"
+#include "os/prim/pages.h"
+#include "os/prim/thread.h"
+#include "rdma/async.h"
+
+enum {
+    SPIN_LOOPS = 200,
+    YIELD_LOOPS = 50,
+};
+#define DRAIN_STEP_NS OS_NS_PER_MS
+
+#define INDEX_MASK ((1u << RD_SLOT_INDEX_BITS) - 1)
+#define KEY_MASK ((1u << RD_SLOT_KEY_BITS) - 1)
+#define CHUNK_BYTES (RD_CHUNK_SLOTS * sizeof(struct rd_slot))
+#define DIRECTORY_BYTES (RD_CHUNK_COUNT * sizeof(os_atomic_ptr))
+
+void rd_drain(os_atomic_u32 *users) {
+    uint32_t n;
+    for (uint32_t i = 0; os_u32_load_seqcst(users) != 0; i++) {
+        if (i < SPIN_LOOPS)
+            os_cpu_relax();
+        else if (i < SPIN_LOOPS + YIELD_LOOPS)
+            os_thread_yield();
+        else if ((n = os_u32_load_seqcst(users)) != 0)
+            os_wait_on(users, n, os_now_ns() + DRAIN_STEP_NS); /* nobody wakes; the step ends it */
+    }
+}
+
+/* ---- the permutation: a Feistel network over two 16-bit halves ---- */
+
+static inline uint32_t mix(const struct rd_table *t, uint32_t round, uint32_t half) {
+    return ((half * t->mul[round] + t->add[round]) >> 13) & 0xFFFF;
+}
+
+static uint32_t scramble(const struct rd_table *t, uint32_t x) {
+    uint32_t l = x >> 16, r = x & 0xFFFF;
+    for (uint32_t i = 0; i < RD_TOKEN_ROUNDS; i++) {
+        uint32_t next = l ^ mix(t, i, r);
+        l = r;
+        r = next;
+    }
+    return (l << 16) | r;
+}
+
+static inline uint32_t unscramble(const struct rd_table *t, uint32_t x) {
+    uint32_t l = x >> 16, r = x & 0xFFFF;
+    for (uint32_t i = RD_TOKEN_ROUNDS; i-- > 0;) {
+        uint32_t prev = r ^ mix(t, i, l);
+        r = l;
+        l = prev;
+    }
+    return (l << 16) | r;
+}
+
+static inline struct rd_slot *slot_at(struct rd_table *t, uint32_t index) {
+    struct rd_slot *chunk = os_ptr_load_acquire(&t->chunks[index / RD_CHUNK_SLOTS]);
+    return chunk ? &chunk[index % RD_CHUNK_SLOTS] : NULL;
+}
+
+/* ---- slots ---- */
+
+sn_status rd_table_init(struct rd_table *t, struct rd_adapter_counters *counters) {
+    t->chunks = os_pages_alloc(DIRECTORY_BYTES);
+    if (!t->chunks) return SN_E_NOMEM;
+    t->counters = counters;
+    os_lock_init(&t->lock, OS_RANK_REGION);
+    os_random_bytes(t->mul, sizeof t->mul);
+    os_random_bytes(t->add, sizeof t->add);
+    for (uint32_t i = 0; i < RD_TOKEN_ROUNDS; i++)
+        t->mul[i] |= 1;
+    return SN_OK;
+}
+
+void rd_table_fini(struct rd_table *t) {
+    if (!t->chunks) return;
+    for (uint32_t i = 0; i < t->chunk_count; i++)
+        os_pages_free(os_ptr_load_relaxed(&t->chunks[i]), CHUNK_BYTES);
+    os_pages_free(t->chunks, DIRECTORY_BYTES);
+    t->chunks = NULL;
+    os_lock_fini(&t->lock);
+}
+
+static void push_free_locked(struct rd_table *t, struct rd_slot *s, uint32_t index) {
+    s->next_free = 0;
+    if (t->free_tail == 0)
+        t->free_head = index + 1;
+    else
+        slot_at(t, t->free_tail - 1)->next_free = index + 1;
+    t->free_tail = index + 1;
+    t->free_count++;
+}
+
+static sn_status grow_locked(struct rd_table *t) {
+    if (t->chunk_count == RD_CHUNK_COUNT) return SN_E_RESOURCES;
+    struct rd_slot *chunk = os_pages_alloc(CHUNK_BYTES);
+    if (!chunk) return SN_E_NOMEM;
+    uint16_t keys[RD_CHUNK_SLOTS];
+    os_random_bytes(keys, sizeof keys);
+    uint32_t first = t->chunk_count * RD_CHUNK_SLOTS;
+    os_ptr_store_release(&t->chunks[t->chunk_count++], chunk);
+    for (uint32_t i = 0; i < RD_CHUNK_SLOTS; i++) {
+        chunk[i].key = keys[i] & KEY_MASK;
+        push_free_locked(t, &chunk[i], first + i);
+    }
+    return SN_OK;
+}
+
+static bool token_reserved(uint32_t token) {
+    return token == 0 || token == UINT32_MAX || token == RD_TOKEN_MARK;
+}
+
+sn_status rd_slot_alloc_locked(struct rd_table *t, struct rd_slot **out) {
+    os_lock_assert_held(&t->lock);
+    if (t->free_count < RD_FREE_MIN) {
+        sn_status st = grow_locked(t);
+        if (st != SN_OK && t->free_count == 0) return st;
+    }
+    uint32_t index = t->free_head - 1;
+    struct rd_slot *s = slot_at(t, index);
+    t->free_head = s->next_free;
+    if (t->free_head == 0) t->free_tail = 0;
+    t->free_count--;
+    do {
+        s->key = (s->key + 1) & KEY_MASK;
+        s->value = scramble(t, ((uint32_t)s->key << RD_SLOT_INDEX_BITS) | index);
+    } while (token_reserved(s->value));
+    s->qp_id = 0;
+    s->window = NULL;
+    s->next_free = 0;
+    *out = s;
+    return SN_OK;
+}
+
+void rd_slot_publish_locked(struct rd_slot *s) {
+    os_u32_store_seqcst(&s->token, s->value);
+}
+
+void rd_slot_unpublish(struct rd_slot *s) {
+    os_u32_store_seqcst(&s->token, 0);
+}
+
+void rd_slot_drain(struct rd_slot *s) {
+    if (os_u32_load_seqcst(&s->users) != 0) rd_drain(&s->users);
+}
+
+void rd_slot_free_locked(struct rd_table *t, struct rd_slot *s) {
+    os_lock_assert_held(&t->lock);
+    push_free_locked(t, s, unscramble(t, s->value) & INDEX_MASK);
+}
+
+struct rd_slot *rd_table_find_locked(struct rd_table *t, uint32_t token) {
+    os_lock_assert_held(&t->lock);
+    struct rd_slot *s = slot_at(t, unscramble(t, token) & INDEX_MASK);
+    return token != 0 && s && os_u32_load_seqcst(&s->token) == token ? s : NULL;
+}
+
+/* ---- the data path ---- */
+
+SN_COLD static sn_status refuse(struct rd_slot *s, os_atomic_u64 *counter, sn_status st) {
+    if (s) os_u32_fetch_sub_seqcst(&s->users, 1);
+    os_u64_fetch_add_relaxed(counter, 1);
+    return st;
+}
+
+static bool right_is_local(enum tp_right right) {
+    return right == TP_LOCAL_READ || right == TP_LOCAL_WRITE || right == TP_READ_SINK;
+}
+
+sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, uint64_t addr,
+                          size_t len, enum tp_right right, struct tp_access *out) {
+    struct rd_slot *s = slot_at(t, unscramble(t, token) & INDEX_MASK);
+    /* The first look keeps a guess from writing to a slot that it does not name. */
+    if (SN_UNLIKELY(token == 0 || !s || os_u32_load_relaxed(&s->token) != token))
+        return refuse(NULL, &t->counters->refused_token, SN_E_TOKEN);
+    os_u32_fetch_add_seqcst(&s->users, 1);
+    if (SN_UNLIKELY(os_u32_load_seqcst(&s->token) != token ||
+                    right_is_local(right) != (s->kind == RD_SLOT_LOCAL)))
+        return refuse(s, &t->counters->refused_token, SN_E_TOKEN);
+    if (SN_UNLIKELY(s->kind == RD_SLOT_WINDOW && s->qp_id != qp_id))
+        return refuse(s, &t->counters->refused_pd, SN_E_PD);
+    if (SN_UNLIKELY(!(s->rights & (1u << right))))
+        return refuse(s, &t->counters->refused_rights, SN_E_RIGHTS);
+    /* An address below base wraps to an offset beyond any length. */
+    uint64_t off = addr - (uint64_t)(uintptr_t)s->base;
+    if (SN_UNLIKELY(off > s->len || len > s->len - off))
+        return refuse(s, &t->counters->refused_range, SN_E_RANGE);
+    out->ptr = s->base + off;
+    out->len = len;
+    out->hold = s;
+    return SN_OK;
+}
+
+void rd_table_access_end(struct tp_access *acc) {
+    struct rd_slot *s = acc->hold;
+    acc->hold = NULL;
+    os_u32_fetch_sub_seqcst(&s->users, 1);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * table.h - the token table of one adapter instance.
+ * Owns:    memory tokens: unpredictable 32-bit values, each naming a slot and the slot's present
+ *          use; stale and guessed tokens fail.
+ *
+ * A token is a keyed permutation of (use counter, slot index). Lookups take no lock: they count
+ * themselves in the slot, then compare the token. To end a use, the writer clears the token and
+ * waits until the count is 0; whoever counts later finds no token. Both sides use sequentially
+ * consistent accesses, so one of the two always sees the other.
+ *
+ * Threads: any. Slots are allocated, filled and freed under rd_table.lock (rank REGION).
+ * Errors:  SN_E_NOMEM, SN_E_RESOURCES (all slots in use); lookups: SN_E_TOKEN, SN_E_RIGHTS,
+ *          SN_E_RANGE, SN_E_PD.
+ */
+#ifndef SN_RDMA_TABLE_H
+#define SN_RDMA_TABLE_H
+
+#include "os/prim/atomic.h"
+#include "os/prim/lock.h"
+#include "rdma/counters.h"
+#include "transport/transport.h"
+
+struct rd_window;
+
+enum rd_slot_kind { RD_SLOT_LOCAL, RD_SLOT_REMOTE, RD_SLOT_WINDOW };
+
+enum {
+    RD_SLOT_INDEX_BITS = 20, /* a million uses at once: half as many regions */
+    RD_SLOT_KEY_BITS = 32 - RD_SLOT_INDEX_BITS,
+    RD_CHUNK_SLOTS = 1024,
+    RD_CHUNK_COUNT = (1 << RD_SLOT_INDEX_BITS) / RD_CHUNK_SLOTS,
+    RD_FREE_MIN = 256, /* fewer free slots than this: grow rather than reuse one soon */
+    RD_TOKEN_ROUNDS = 4
+};
+
+#define RD_TOKEN_MARK 0x534F4654u /* never issued: transports use it as a mark */
+
+struct rd_slot {
+    os_atomic_u32 users; /* [atomic: pairs with token] lookups and accesses in flight */
+    os_atomic_u32 token; /* [atomic: pairs with users] 0: no access */
+    /* Written while token is 0 and users have left; read by those who matched the token. */
+    uint8_t *base;
+    size_t len;
+    uint64_t qp_id; /* windows: the only queue pair that may use it */
+    struct rd_window *window;
+    uint32_t rights; /* 1 << enum tp_right */
+    uint32_t kind;   /* enum rd_slot_kind */
+    /* [table lock] */
+    uint32_t value;     /* the token of the present use, also while it is not valid yet */
+    uint16_t key;       /* use counter, RD_SLOT_KEY_BITS */
+    uint32_t next_free; /* index + 1; 0: last */
+};
+
+struct rd_table {
+    os_lock lock; /* rank REGION */
+    os_atomic_ptr *chunks;
+    uint32_t chunk_count; /* [lock] */
+    uint32_t free_head, free_tail, free_count;
+    uint32_t mul[RD_TOKEN_ROUNDS], add[RD_TOKEN_ROUNDS]; /* [const] the permutation's key */
+    struct rd_adapter_counters *counters;                /* of the adapter; set by init */
+};
+
+SN_MUST_CHECK sn_status rd_table_init(struct rd_table *t, struct rd_adapter_counters *counters);
+/* No slot is in use and no lookup runs. Accepts zeroed memory. */
+void rd_table_fini(struct rd_table *t);
+
+/* Lock held. A slot with a fresh token value, not valid yet; the caller fills base, len, rights,
+ * kind, qp_id and window, then publishes. */
+SN_MUST_CHECK sn_status rd_slot_alloc_locked(struct rd_table *t, struct rd_slot **out);
+/* Lock held: the token becomes valid. */
+void rd_slot_publish_locked(struct rd_slot *s);
+/* The token becomes invalid for new lookups. */
+void rd_slot_unpublish(struct rd_slot *s);
+/* Waits for accesses in flight; after it no byte is touched through this use. The table lock is
+ * not held, so that others are not kept waiting. */
+void rd_slot_drain(struct rd_slot *s);
+/* Lock held: gives a drained slot back. */
+void rd_slot_free_locked(struct rd_table *t, struct rd_slot *s);
+
+/* The lookup of tp_upcalls.access; qp_id is the queue pair asking. */
+SN_MUST_CHECK sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token,
+                                        uint64_t addr, size_t len, enum tp_right right,
+                                        struct tp_access *out);
+void rd_table_access_end(struct tp_access *acc);
+/* The published slot with this token, lock held; NULL if there is none. */
+struct rd_slot *rd_table_find_locked(struct rd_table *t, uint32_t token);
+
+#endif
