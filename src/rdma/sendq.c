@@ -237,14 +237,13 @@ static uint8_t request_flags(uint32_t flags) {
 
 /* Send, Write and Read. */
 static sn_status post_transfer(struct rd_qp *qp, struct post *p, uint32_t allowed_flags) {
+    p->req.flags = request_flags(p->flags & allowed_flags);
+    bool inlined = p->req.flags & TP_F_INLINE;
+    /* The count first: the array need not be as long as a wrong count says. */
+    if (!inlined && p->sge_count > qp->sq.max_sge) return SN_E_TOO_MANY_SGE;
     sn_status st = rd_sge_total(p->sge, p->sge_count, &p->req.length);
     if (st != SN_OK) return st;
-    p->req.flags = request_flags(p->flags & allowed_flags);
-    if (p->req.flags & TP_F_INLINE) {
-        if (p->req.length > qp->sq.inline_bytes) return SN_E_TOO_LONG;
-    } else if (p->sge_count > qp->sq.max_sge) {
-        return SN_E_TOO_MANY_SGE;
-    }
+    if (inlined && p->req.length > qp->sq.inline_bytes) return SN_E_TOO_LONG;
     return post(qp, p);
 }
 
