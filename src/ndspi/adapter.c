@@ -38,7 +38,7 @@ NDSPI_IUNKNOWN(IND2Adapter)
 
 static HRESULT STDMETHODCALLTYPE create_overlapped_file(IND2Adapter *This, HANDLE *out) {
     (void)This;
-    if (!out) return ndspi_bad_param(1);
+    if (!out) return E_POINTER;
     *out = NULL;
     return ndspi_file_create(out);
 }
@@ -192,7 +192,6 @@ static const IND2AdapterVtbl vtbl = {
 HRESULT ndspi_adapter_create(struct ndspi_object *provider, REFIID iid, UINT64 id, void **out) {
     HRESULT hr = ndspi_class_check(&adapter_class, iid, out);
     if (hr != ND_SUCCESS) return hr;
-    os_pin_module(); /* from here on there are threads, and clients that unload regardless */
     struct ndspi_adapter *ad = ndspi_object_create(sizeof *ad, &adapter_class, &vtbl, NULL);
     if (!ad) return ND_NO_MEMORY;
     sn_status st = rd_adapter_open(id, &ad->rd);
@@ -200,6 +199,7 @@ HRESULT ndspi_adapter_create(struct ndspi_object *provider, REFIID iid, UINT64 i
         ndspi_object_abandon(&ad->obj);
         return ndspi_status(st);
     }
+    os_pin_module(); /* from here on there are threads, and clients that unload regardless */
     ad->provider = provider;
     (void)ndspi_object_add_ref(provider);
     *out = ad;

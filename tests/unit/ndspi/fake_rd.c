@@ -5,6 +5,7 @@
 #include <string.h>
 #include "fake_rd.h"
 #include "os/prim/fault.h"
+#include "os/prim/thread.h"
 
 struct fake fake;
 
@@ -108,6 +109,13 @@ static void cancel(struct object *o) {
         struct rd_async *a = SN_CONTAINER(n, struct rd_async, link);
         a->done(a, SN_E_CANCELED);
     }
+}
+
+uint32_t fake_objects(void) {
+    pthread_mutex_lock(&lock);
+    uint32_t n = fake.objects;
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
 size_t fake_pending(void) {
@@ -298,6 +306,13 @@ sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a
     pthread_mutex_lock(&lock);
     fake.type = type;
     pthread_mutex_unlock(&lock);
+    if (os_u32_load_acquire(&fake.hold_notify) == 1) {
+        a->done(a, SN_OK);
+        os_u32_store_release(&fake.hold_notify, 2);
+        while (os_u32_load_acquire(&fake.hold_notify) != 0)
+            os_thread_yield();
+        return SN_PENDING;
+    }
     return submit("cq_notify", &cq->o, a);
 }
 

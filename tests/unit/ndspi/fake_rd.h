@@ -7,6 +7,7 @@
 #ifndef SN_TESTS_FAKE_RD_H
 #define SN_TESTS_FAKE_RD_H
 
+#include "os/prim/atomic.h"
 #include "rdma/rd.h"
 
 struct fake {
@@ -33,6 +34,8 @@ struct fake {
     uint32_t completion_count, polls;
     uint8_t peer_data[TP_PRIVATE_DATA_MAX];
     uint32_t peer_data_len;
+    /* 1: rd_cq_notify completes its request at once, sets 2 and stays inside until 0. */
+    os_atomic_u32 hold_notify;
     /* ---- alive ---- */
     uint32_t adapters, objects;
 };
@@ -42,6 +45,8 @@ extern struct fake fake;
 /* Back to the start: usual limits, two addresses. Objects must all be gone. */
 void fake_reset(void);
 
+/* Objects that the front end has not destroyed. */
+uint32_t fake_objects(void);
 /* Pending requests of all objects. */
 size_t fake_pending(void);
 /* Completes the oldest pending request; false if there is none. */

@@ -333,7 +333,7 @@ static void query_checks_version_and_size(void) {
     CHECK_EQ(u.raw[96], 0xEE);
     CHECK_EQ(IND2Adapter_Query(r.adapter, &u.info, NULL), ND_INVALID_PARAMETER_2);
     CHECK_EQ(IND2Adapter_Query(r.adapter, nowhere(), &cb), ND_ACCESS_VIOLATION);
-    CHECK_EQ(IND2Adapter_CreateOverlappedFile(r.adapter, NULL), ND_INVALID_PARAMETER_1);
+    CHECK_EQ(IND2Adapter_CreateOverlappedFile(r.adapter, NULL), E_POINTER);
     rig_close(&r);
 }
 

@@ -616,6 +616,67 @@ static void release_on_completion_waits_for_the_asking_thread(void) {
     rig_close(&r);
 }
 
+/* The same with the asking thread held inside the core for certain. */
+static void release_object(void *arg) {
+    struct waiter *w = arg;
+    os_u32_store_release(&w->state, 1);
+    w->hr = (HRESULT)IUnknown_Release((IUnknown *)w->object);
+    os_u32_store_release(&w->state, 2);
+}
+
+static void release_does_not_end_the_object_under_a_thread_inside(void) {
+    struct rig r = rig_open();
+    OVERLAPPED ov = { 0 };
+    struct waiter ask = { .object = rig_cq(&r), .ov = &ov };
+    struct waiter drop = { .object = ask.object };
+    os_thread asker, dropper;
+    os_u32_store_release(&fake.hold_notify, 1);
+    CHECK_EQ(os_thread_start(&asker, "ask", ask_once, &ask), SN_OK);
+    uint64_t end = os_now_ns() + DEADLINE_MS * OS_NS_PER_MS;
+    while (os_u32_load_acquire(&fake.hold_notify) != 2)
+        if (os_now_ns() > end) FAIL("the request did not get into the core");
+    CHECK_EQ(result(ask.object, &ov, TRUE), ND_SUCCESS);
+    CHECK_EQ(os_thread_start(&dropper, "drop", release_object, &drop), SN_OK);
+    await_state(&drop, 1);
+    for (int i = 0; i < 1000; i++) {
+        CHECK_EQ(fake_objects(), 1);
+        CHECK_EQ(os_u32_load_acquire(&drop.state), 1);
+        os_thread_yield();
+    }
+    os_u32_store_release(&fake.hold_notify, 0);
+    os_thread_join(asker);
+    os_thread_join(dropper);
+    CHECK_EQ(ask.hr, ND_PENDING);
+    CHECK_EQ(drop.hr, 0);
+    CHECK_EQ(fake_objects(), 0);
+    rig_close(&r);
+}
+
+static void cancel_works_on_every_class(void) {
+    struct rig r = rig_open();
+    IND2SharedReceiveQueue *srq = rig_srq(&r);
+    IND2Connector *c = rig_connector(&r), *fresh = rig_connector(&r);
+    IND2Listener *l = rig_listener(&r);
+    OVERLAPPED ov[3];
+    memset(ov, 0, sizeof ov);
+    CHECK_EQ(IND2SharedReceiveQueue_Notify(srq, &ov[0]), ND_PENDING);
+    CHECK_EQ(IND2Connector_CompleteConnect(c, &ov[1]), ND_PENDING);
+    CHECK_EQ(IND2Listener_GetConnectionRequest(l, (IUnknown *)fresh, &ov[2]), ND_PENDING);
+    CHECK_EQ(IND2SharedReceiveQueue_CancelOverlappedRequests(srq), ND_SUCCESS);
+    CHECK_EQ(IND2SharedReceiveQueue_GetOverlappedResult(srq, &ov[0], FALSE), ND_CANCELED);
+    CHECK_EQ(IND2Connector_GetOverlappedResult(c, &ov[1], FALSE), ND_PENDING);
+    CHECK_EQ(IND2Connector_CancelOverlappedRequests(c), ND_SUCCESS);
+    CHECK_EQ(IND2Connector_GetOverlappedResult(c, &ov[1], FALSE), ND_CANCELED);
+    CHECK_EQ(IND2Listener_GetOverlappedResult(l, &ov[2], FALSE), ND_PENDING);
+    CHECK_EQ(IND2Listener_CancelOverlappedRequests(l), ND_SUCCESS);
+    CHECK_EQ(IND2Listener_GetOverlappedResult(l, &ov[2], FALSE), ND_CANCELED);
+    CHECK_EQ(IND2SharedReceiveQueue_Release(srq), 0);
+    CHECK_EQ(IND2Connector_Release(c), 0);
+    CHECK_EQ(IND2Connector_Release(fresh), 0);
+    CHECK_EQ(IND2Listener_Release(l), 0);
+    rig_close(&r);
+}
+
 TEST_MAIN(TEST(accepted_request_pends_then_completes_once),
           TEST(failed_request_carries_its_status_in_packet_and_result),
           TEST(low_bit_of_event_suppresses_the_packet_only), TEST(refused_request_never_completes),
@@ -632,4 +693,6 @@ TEST_MAIN(TEST(accepted_request_pends_then_completes_once),
           TEST(waiting_thread_survives_the_last_release),
           TEST(waits_for_different_requests_do_not_disturb_each_other),
           TEST(concurrent_requests_complete_exactly_once),
-          TEST(release_on_completion_waits_for_the_asking_thread))
+          TEST(release_on_completion_waits_for_the_asking_thread),
+          TEST(release_does_not_end_the_object_under_a_thread_inside),
+          TEST(cancel_works_on_every_class))
