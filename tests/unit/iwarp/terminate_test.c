@@ -69,6 +69,17 @@ static void pack_segment_shorter_than_header_quotes_nothing(void) {
     CHECK_EQ(terminate_pack(dst, &fault, &(struct terminate_about){ .have = 40 }), 24);
 }
 
+/* What lies behind a short segment in the caller's buffer is the next FPDU's. */
+static void pack_octets_past_the_segment_are_not_quoted(void) {
+    struct rdmap_fault fault = rdmap_fault_make(RDMAP_FAULT_READ_STAG);
+    struct terminate_about about = about_vector("V12");
+    uint8_t dst[RDMAP_HEAD_MAX];
+    for (uint16_t declared = 0; declared <= 46; declared++) {
+        about.ulpdu_len = declared;
+        CHECK_EQ(terminate_pack(dst, &fault, &about), declared < 18 ? 24 : declared < 46 ? 44 : 72);
+    }
+}
+
 static void pack_read_body_only_behind_a_read_request(void) {
     struct rdmap_fault fault = rdmap_fault_make(RDMAP_FAULT_READ_BOUNDS);
     uint8_t dst[RDMAP_HEAD_MAX];
@@ -280,6 +291,7 @@ static void random_terminates_survive_the_round_trip(void) {
 
 TEST_MAIN(TEST(pack_vectors_gives_golden_bytes),
           TEST(pack_segment_shorter_than_header_quotes_nothing),
+          TEST(pack_octets_past_the_segment_are_not_quoted),
           TEST(pack_read_body_only_behind_a_read_request), TEST(unpack_vectors_gives_fields),
           TEST(unpack_swapped_peer_reads_in_rfc_order),
           TEST(unpack_flagless_control_is_swapped_only_where_it_must_be),
