@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "os/common/rank.h"
+#include "os/prim/atomic.h"
 
 /* Rank values; docs/locking.md says what each guards. Equal ranks do not nest. */
 enum os_rank {
@@ -31,33 +33,42 @@ enum os_rank {
     OS_RANK_LEAF = 90     /* anything that takes no other lock */
 };
 
-#if defined(_WIN32)
+/* 0 free, 1 held, 2 held and somebody may wait. */
 typedef struct {
-    void *srw;
+    os_atomic_u32 word;
     uint32_t rank;
 } os_lock;
 typedef struct {
-    void *cv;
+    os_atomic_u32 seq; /* bumped by every signal */
 } os_cond;
-#else
-#include <pthread.h>
-typedef struct {
-    pthread_mutex_t m;
-    uint32_t rank;
-} os_lock;
-typedef struct {
-    pthread_cond_t c;
-} os_cond;
-#endif
 
 void os_lock_init(os_lock *l, enum os_rank rank);
 void os_lock_fini(os_lock *l);
-void os_lock_enter(os_lock *l);
+void os_lock_enter_slow(os_lock *l); /* os_lock_enter's */
+void os_lock_leave_slow(os_lock *l); /* os_lock_leave's */
+
+static inline void os_lock_enter(os_lock *l) {
+    uint32_t expected = 0;
+    os_rank_check(l, l->rank);
+    if (!os_u32_cas_acq_rel(&l->word, &expected, 1)) os_lock_enter_slow(l);
+    os_rank_push(l, l->rank);
+}
 /* True if taken. Exempt from the rank check, since it cannot deadlock. */
-bool os_lock_try(os_lock *l);
-void os_lock_leave(os_lock *l);
+static inline bool os_lock_try(os_lock *l) {
+    uint32_t expected = 0;
+    if (os_u32_load_relaxed(&l->word) != 0 || !os_u32_cas_acq_rel(&l->word, &expected, 1))
+        return false;
+    os_rank_push(l, l->rank);
+    return true;
+}
+static inline void os_lock_leave(os_lock *l) {
+    os_rank_pop(l, l->rank);
+    if (os_u32_exchange_acq_rel(&l->word, 0) == 2) os_lock_leave_slow(l);
+}
 /* Debug: aborts unless the calling thread holds l. Nothing otherwise. */
-void os_lock_assert_held(const os_lock *l);
+static inline void os_lock_assert_held(const os_lock *l) {
+    os_rank_assert_held(l, l->rank);
+}
 
 void os_cond_init(os_cond *c);
 void os_cond_fini(os_cond *c);
