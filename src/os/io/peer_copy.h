@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * peer_copy.h - copies straight between this process's memory and another's.
+ * Owns:    the identity of the other process: a process that later gets the same number is never
+ *          taken for it, but for one that dies and is replaced between a check and the copy that
+ *          follows it.
+ * Threads: any; open and close by one, when no copy runs.
+ * Errors:  SN_E_FAULT, SN_E_PERM, SN_E_PEER_GONE, SN_E_NOT_FOUND, SN_E_RESOURCES,
+ *          SN_E_UNSUPPORTED.
+ *
+ * No order is promised between the bytes of one call. Who polls the last byte of a buffer must
+ * be served with a second call for the end of it.
+ */
+#ifndef SN_OS_PEER_COPY_H
+#define SN_OS_PEER_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/status.h"
+#include "os/io/sock.h"
+
+struct os_peer {
+    uint32_t pid;    /* as this process sees it; 0: not open */
+    intptr_t handle; /* keeps the identity */
+};
+
+/* A piece of the peer's memory. */
+struct os_peer_iov {
+    uint64_t addr;
+    uint64_t len;
+};
+
+/* Opens the process with this number, of which the caller knows that it lives (it holds a
+ * connection to it). SN_E_NOT_FOUND: no such process, or 0; SN_E_RESOURCES: out of descriptors;
+ * SN_E_UNSUPPORTED: not on this system. Says nothing about permission: try a copy. */
+SN_MUST_CHECK sn_status os_peer_open(uint32_t pid, struct os_peer *out);
+/* Zeroed memory and a second call are fine. */
+void os_peer_close(struct os_peer *peer);
+/* False once the process has ended, even if nobody has collected it yet. */
+bool os_peer_alive(const struct os_peer *peer);
+
+/* Lets other processes of this user copy to and from this one where the system asks for that
+ * (Linux with Yama: for any process of the user, until this process ends or executes another
+ * program). Without need for it does nothing. SN_E_PERM: the system refuses. */
+SN_MUST_CHECK sn_status os_peer_allow(void);
+
+/* Copies from the peer's pieces, in order, into the local ones, as many bytes as the shorter list
+ * has; any number of pieces. *done: bytes surely copied, also on failure. Blocks only for page
+ * faults. SN_E_FAULT: something after *done is not mapped with the access needed, here or there
+ * (os_pages_probe tells about here). SN_E_PERM: the system forbids it: nothing was copied, and
+ * trying again is in vain. SN_E_PEER_GONE: the process has ended. */
+SN_MUST_CHECK sn_status os_peer_readv(const struct os_peer *peer, const struct os_iov *local,
+                                      size_t local_count, const struct os_peer_iov *remote,
+                                      size_t remote_count, size_t *done);
+/* Likewise from the local pieces into the peer's. */
+SN_MUST_CHECK sn_status os_peer_writev(const struct os_peer *peer, const struct os_iov *local,
+                                       size_t local_count, const struct os_peer_iov *remote,
+                                       size_t remote_count, size_t *done);
+
+#endif
