@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Builds the test configurations and runs all tests in each, then prints the line coverage of src/.
+#   MIN_COVERAGE   least line coverage in percent (default 85)
+#   PRESETS        configurations to build and run (default "dev clang asan tsan")
+#   JOBS           builds and tests at a time (default: number of processors)
+# The last line is the sum over all runs: N passed, N failed, N skipped.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+min_coverage=${MIN_COVERAGE:-85}
+presets=${PRESETS:-dev clang asan tsan}
+jobs=${JOBS:-$(nproc)}
+passed=0 failed=0 skipped=0
+
+say() { printf '\n== %s (%ds)\n' "$*" "$SECONDS"; }
+stop() {
+    printf '\n%s\n' "$*" >&2
+    finish 1
+}
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    exit "$1"
+}
+
+scripts/deps.sh test || stop "the packages that the tests need cannot be installed"
+
+# Everything that runs here leaves the machine's own catalog alone.
+work=$(mktemp -d "${TMPDIR:-/tmp}/softnd-test.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+export SOFTND_CATALOG=$work/catalog
+unset SOFTND_PROVIDER
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+
+# The thread sanitizer of some compilers needs the address space as it was without randomisation.
+run=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then run=(setarch "$(uname -m)" -R); fi
+
+attribute() { sed -n "s/.*<testsuite[^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" <<<"$2" | head -1; }
+
+run_tests() { # preset, further arguments of ctest
+    local preset=$1 report=$work/$1.xml head total bad skip
+    shift
+    say "running $preset"
+    "${run[@]}" ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error \
+        --output-junit "$report" "$@" 2>&1 | grep -v '^ *Start '
+    [[ -s $report ]] || stop "ctest of $preset left no report"
+    head=$(tr '\n' ' ' <"$report" | sed 's/<testcase.*//')
+    total=$(attribute tests "$head")
+    bad=$(attribute failures "$head")
+    skip=$(attribute skipped "$head")
+    ((failed += bad, skipped += skip, passed += total - bad - skip))
+}
+
+for preset in $presets; do
+    say "building $preset"
+    log=$work/build.log
+    { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs"; } >"$log" 2>&1 || {
+        tail -60 "$log"
+        stop "$preset does not build"
+    }
+    [[ $preset == dev ]] && find build/dev -name '*.gcda' -delete
+    case $preset in
+    clang) run_tests clang -L 'unit|abi' ;;
+    *) run_tests "$preset" ;;
+    esac
+done
+
+verdict=0
+((failed == 0)) || verdict=1
+if [[ " $presets " == *" dev "* ]]; then
+    say "line coverage of src/"
+    gcovr --root . --filter src/ --object-directory build/dev -j "$jobs" --sort-percentage \
+        --print-summary >"$work/coverage.txt" 2>"$work/coverage.err" || {
+        cat "$work/coverage.err"
+        stop "gcovr failed"
+    }
+    sed -n '/^File/,$p' "$work/coverage.txt"
+    lines=$(sed -n 's/^lines: \([0-9.]*\)%.*/\1/p' "$work/coverage.txt")
+    if ! awk -v have="${lines:-0}" -v want="$min_coverage" 'BEGIN { exit !(have >= want) }'; then
+        echo "line coverage is ${lines:-unknown} %, below the $min_coverage % that MIN_COVERAGE asks for"
+        verdict=1
+    else
+        echo "line coverage is $lines % (at least $min_coverage % is asked for)"
+    fi
+fi
+say "done"
+finish "$verdict"
