@@ -81,11 +81,12 @@ void iw_set_interest(struct iw_conn *c) {
         break;
     case IW_OPEN:
     case IW_WAIT_FPDU:
-        if (os_u32_load_relaxed(&c->rx.stalled)) events = 0;
+        if (os_u32_load_relaxed(&c->rx.stalled) && (c->rx.eof || c->rx.held_len >= IW_HELD_MAX))
+            events = 0;
         if (os_u32_load_relaxed(&c->tx.blocked)) events |= OS_POLL_OUT;
         break;
     case IW_ANSWERED:
-        if (c->rx.held_len) events = 0;
+        if (c->rx.held_len >= IW_HELD_MAX) events = 0;
         break;
     case IW_LINGER:
         if (c->tx.raw_len) events |= OS_POLL_OUT;
@@ -316,11 +317,13 @@ static void after_rx(struct iw_conn *c, bool from_engine) {
 }
 
 static void ready_stream(struct iw_conn *c, uint32_t events) {
-    iw_rx_progress(c);
-    /* A reset while a Send waits for a receive is only seen this way. */
-    bool reset = (events & OS_POLL_HUP) && os_u32_load_relaxed(&c->rx.stalled);
+    bool stalled = os_u32_load_relaxed(&c->rx.stalled);
+    if (stalled)
+        iw_rx_read_ahead(c);
+    else
+        iw_rx_progress(c);
     os_lock_enter(&c->tx_lock);
-    if (reset) iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
+    if (stalled && (events & OS_POLL_HUP)) iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
     after_rx(c, true);
     os_lock_leave(&c->tx_lock);
 }

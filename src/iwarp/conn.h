@@ -30,11 +30,12 @@ enum {
     IW_TXQ = 16,          /* requests taken from the core and not wholly sent */
     IW_REPORT_EVERY = 16, /* messages after which a report goes out by itself */
     IW_DEPTH_CAP = 128,   /* Reads in flight, each direction */
+    IW_HELD_MAX = 65536,  /* bytes read ahead while nothing can be done with them */
 };
 #define IW_CONNECT_NS (20000 * OS_NS_PER_MS) /* TCP connect */
 #define IW_REQUEST_NS (5000 * OS_NS_PER_MS)  /* from TCP accept to the whole MPA request */
-#define IW_ANSWER_NS (120000 * OS_NS_PER_MS) /* reply, first FPDU: an application is in between */
-#define IW_LINGER_NS (1000 * OS_NS_PER_MS)   /* from our FIN to the peer's */
+#define IW_ANSWER_NS (600000 * OS_NS_PER_MS) /* reply, first FPDU: an application is in between */
+#define IW_LINGER_NS (10000 * OS_NS_PER_MS)  /* from our FIN to the peer's */
 #define IW_REPORT_NS (1 * OS_NS_PER_MS)      /* a report that found nothing to ride with */
 #define IW_UNKNOWN_NS (100 * OS_NS_PER_MS)   /* until a silent peer counts as foreign */
 #define IW_RNR_NS (3000 * OS_NS_PER_MS)      /* a Send may wait for a receive this long */
@@ -99,7 +100,7 @@ struct iw_tx { /* [tx_lock] */
     uint32_t irq_cap, irq_head, irq_count;
     uint32_t mulpdu;
     os_atomic_u32 blocked; /* [tx_lock for writes] the socket was full */
-    bool shut;    /* FIN sent */
+    bool shut;             /* FIN sent */
     struct mpa_markers markers;
     bool failed; /* to be carried out by iw_settle */
     bool fail_fault_set;
@@ -135,8 +136,8 @@ struct iw_rx { /* [rx_lock] */
     struct rdmap_fault fault;
     sn_status fault_status; /* what the connection ends with */
     bool eof;               /* the peer's FIN was read */
-    uint8_t *held;          /* bytes read but not looked at, while stalled */
-    size_t held_off, held_len;
+    uint8_t *held;          /* bytes read but not looked at: before complete(), or while stalled */
+    size_t held_len;
 };
 
 struct iw_conn {
@@ -246,6 +247,10 @@ void iw_listener_settle(struct iw_conn *c);
 
 /* stream_rx.c; rx_lock held */
 bool iw_rx_progress(struct iw_conn *c);
+/* One read of bytes to be looked at later, up to IW_HELD_MAX in all. */
+sn_status iw_rx_hold_more(struct iw_conn *c);
+/* While a Send waits: reads on, so that the end of the stream is noticed. */
+void iw_rx_read_ahead(struct iw_conn *c);
 /* A receive was posted: a stalled Send goes on. */
 void iw_rx_resume(struct iw_conn *c);
 /* A stalled Send's grace is over. */

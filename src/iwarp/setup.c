@@ -376,19 +376,9 @@ static sn_status read_start(struct iw_conn *c, struct mpa_start *s) {
 
 /* Between reply and complete(): a FIN, or FPDUs of a responder that does not wait. */
 static void early_octets(struct iw_conn *c) {
-    uint8_t *buf = os_zalloc(65536);
-    struct os_iov iov = { buf, 65536 };
-    size_t got = 0;
-    sn_status st = buf ? os_sock_readv(c->watch.sock, &iov, 1, &got) : SN_E_NOMEM;
-    if (st == SN_OK) {
-        c->rx.held = buf;
-        c->rx.held_off = 0;
-        c->rx.held_len = got;
-        iw_set_interest(c); /* that much is enough before complete() */
-        return;
-    }
-    os_free(buf);
-    if (st == SN_E_AGAIN) return;
+    sn_status st = iw_rx_hold_more(c);
+    iw_set_interest(c);
+    if (st == SN_OK || st == SN_E_AGAIN) return;
     c->rx.eof = true;
     iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
 }

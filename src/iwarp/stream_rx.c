@@ -476,25 +476,63 @@ static bool running(const struct iw_conn *c) {
     return s == IW_OPEN || s == IW_WAIT_FPDU;
 }
 
-/* Keeps bytes that cannot be looked at now. */
-static void hold(struct iw_conn *c, const uint8_t *p, size_t n) {
+/* Room for n more held bytes; NULL if there is no memory. */
+static uint8_t *held_room(struct iw_rx *rx, size_t n) {
+    uint8_t *bigger = os_zalloc(rx->held_len + n);
+    if (!bigger) return NULL;
+    if (rx->held_len) memcpy(bigger, rx->held, rx->held_len);
+    os_free(rx->held);
+    rx->held = bigger;
+    return bigger + rx->held_len;
+}
+
+sn_status iw_rx_hold_more(struct iw_conn *c) {
+    uint8_t stage[STAGE_LARGE];
+    struct iw_rx *rx = &c->rx;
+    struct os_iov iov = { stage, SN_MIN(sizeof stage,
+                                        IW_HELD_MAX - SN_MIN(rx->held_len, (size_t)IW_HELD_MAX)) };
+    size_t got = 0;
+    if (iov.len == 0) return SN_E_AGAIN;
+    sn_status st = os_sock_readv(c->watch.sock, &iov, 1, &got);
+    if (st != SN_OK) return st;
+    uint8_t *room = held_room(rx, got);
+    if (!room) return SN_E_NOMEM;
+    memcpy(room, stage, got);
+    rx->held_len += got;
+    return SN_OK;
+}
+
+/* A Send has to wait; the rest of what was read waits behind it. */
+static void stall(struct iw_conn *c, const uint8_t *p, size_t n) {
     struct iw_rx *rx = &c->rx;
     if (n != 0) {
-        uint8_t *copy = os_zalloc(n);
-        if (!copy) {
+        uint8_t *room = held_room(rx, n);
+        if (!room) {
             struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_LOCAL_STREAM);
             fail_with_fault(c, SN_E_NOMEM, &f);
             return;
         }
-        memcpy(copy, p, n);
-        os_free(rx->held);
-        rx->held = copy;
-        rx->held_off = 0;
-        rx->held_len = n;
+        memcpy(room, p, n);
+        rx->held_len += n;
     }
     if (!c->patient) iw_arm(c, &c->timer, IW_RNR_NS);
     os_lock_enter(&c->tx_lock);
     iw_set_interest(c);
+    os_lock_leave(&c->tx_lock);
+}
+
+void iw_rx_read_ahead(struct iw_conn *c) {
+    sn_status st = iw_rx_hold_more(c);
+    if (st == SN_E_AGAIN) return;
+    os_lock_enter(&c->tx_lock);
+    if (st == SN_E_EOF) {
+        /* What it sent before may still be wanted; nobody waits for that for ever. */
+        c->rx.eof = true;
+        if (c->patient) iw_arm(c, &c->timer, IW_RNR_NS);
+    } else if (st != SN_OK) {
+        iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
+    }
+    if (iw_state(c) != IW_DEAD) iw_set_interest(c);
     os_lock_leave(&c->tx_lock);
 }
 
@@ -510,7 +548,7 @@ static void consume(struct iw_conn *c, const uint8_t *p, size_t n) {
         case IW_RX_HEAD:
             if (!take_head(c, &p, &n)) return;
             if (!rx->fault_set && begin_segment(c) == SN_E_AGAIN) {
-                hold(c, p, n);
+                stall(c, p, n);
                 return;
             }
             enter_payload(rx);
@@ -646,10 +684,10 @@ bool iw_rx_progress(struct iw_conn *c) {
     while (budget != 0 && running(c) && !os_u32_load_relaxed(&rx->stalled)) {
         if (rx->held_len) {
             uint8_t *held = rx->held;
-            size_t off = rx->held_off, len = rx->held_len;
+            size_t len = rx->held_len;
             rx->held = NULL;
             rx->held_len = 0;
-            consume(c, held + off, len);
+            consume(c, held, len);
             os_free(held);
             continue;
         }

@@ -3,6 +3,7 @@
  * The I/O half end to end over loopback: two connections in one process, each with a fake core.
  */
 #include "fake_core.h"
+#include "iwarp/conn.h"
 #include "os/prim/thread.h"
 #include "support/testing.h"
 
@@ -106,8 +107,9 @@ static void send_small_arrives_and_completes(void) {
 }
 
 static void operations_of_all_sizes_place_every_byte(void) {
-    static const uint32_t sizes[] = { 0,    1,     2,     3,     511,   512,    513,    1023,    1024,
-                                      4096, 16383, 16384, 63487, 63488, 63489, 100001, 1000003, 4u << 20 };
+    static const uint32_t sizes[] = { 0,     1,     2,     3,      511,     512,
+                                      513,   1023,  1024,  4096,   16383,   16384,
+                                      63487, 63488, 63489, 100001, 1000003, 4u << 20 };
     struct pair p;
     open_pair(&p, 4);
     uint32_t a_done = 0, b_recv = 0, b_done = 0;
@@ -183,8 +185,8 @@ static void write_outside_the_region_fails_and_ends_the_connection(void) {
 static void read_with_a_bad_token_fails_and_ends_the_connection(void) {
     struct pair p;
     open_pair(&p, 2);
-    struct fake_request *w = fake_post(&p.a, TP_OP_READ, 0, p.mem_a, 1000,
-                                       (uint64_t)(uintptr_t)p.mem_b, 12345);
+    struct fake_request *w =
+        fake_post(&p.a, TP_OP_READ, 0, p.mem_a, 1000, (uint64_t)(uintptr_t)p.mem_b, 12345);
     WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
     CHECK_EQ(w->status, SN_E_RIGHTS);
     WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));
@@ -230,6 +232,30 @@ static void send_without_any_receive_times_out(void) {
     close_pair(&p);
 }
 
+static void send_that_waits_is_delivered_after_the_peer_closed(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    fill(p.mem_a, 3000, 5);
+    fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 3000, 0, 0);
+    p.a.conn->ops->close(p.a.conn);
+    struct fake_receive *r = fake_post_receive(&p.b, p.mem_b, 3000);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == 1);
+    CHECK_EQ(r->status, SN_OK);
+    CHECK_BYTES(p.mem_b, p.mem_a, 3000);
+    close_pair(&p);
+}
+
+static void peer_that_closes_while_its_send_waits_is_noticed(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    ((struct iw_conn *)p.b.conn)->patient = true; /* as with a shared receive queue */
+    fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 3000, 0, 0);
+    p.a.conn->ops->close(p.a.conn);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));
+    CHECK_EQ(os_u32_load_seqcst(&p.b.recv_count), 0);
+    close_pair(&p);
+}
+
 static void polled_ping_pong_completes(void) {
     struct pair p;
     open_pair(&p, 2);
@@ -251,4 +277,5 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(read_with_a_bad_token_fails_and_ends_the_connection),
           TEST(send_longer_than_the_receive_fails_on_both_sides),
           TEST(send_without_receive_waits_for_one), TEST(send_without_any_receive_times_out),
-          TEST(polled_ping_pong_completes))
+          TEST(send_that_waits_is_delivered_after_the_peer_closed),
+          TEST(peer_that_closes_while_its_send_waits_is_noticed), TEST(polled_ping_pong_completes))
