@@ -172,6 +172,7 @@ static const uint32_t interesting[] = {
 };
 
 static size_t insert_at(uint8_t *buf, size_t len, size_t at, const uint8_t *src, size_t n) {
+    if (len > INPUT_MAX || at > len) return len;
     if (n > INPUT_MAX - len) n = INPUT_MAX - len;
     memmove(buf + at + n, buf + at, len - at);
     for (size_t i = 0; i < n; i++)
