@@ -439,8 +439,10 @@ static void end_segment(struct iw_conn *c) {
 
 /* Octets of head that must be there before it can be judged. */
 static uint32_t head_need(const struct iw_rx *rx) {
-    if (rx->head_have < MPA_LEN_LEN + 1) return MPA_LEN_LEN + 1;
+    if (rx->head_have < MPA_LEN_LEN) return MPA_LEN_LEN;
     uint32_t ulpdu = ((uint32_t)rx->head[0] << 8) | rx->head[1];
+    if (ulpdu == 0) return MPA_LEN_LEN; /* what follows is PAD */
+    if (rx->head_have == MPA_LEN_LEN) return MPA_LEN_LEN + 1;
     return MPA_LEN_LEN + SN_MIN(ulpdu, (uint32_t)ddp_header_len(rx->head[2]));
 }
 
