@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# tools.sh CASE - the catalog commands, info, help, and what `make install` puts in place.
+. "$(dirname "$0")/lib.sh"
+
+GUID='{0344F8A6-2003-438B-954B-7B4BF70419EC}'
+
+install_list_info_remove() {
+    expect 0 list "$SOFTND" list
+    grep -q 'no NetworkDirect provider is registered' list.out || fail "not empty"
+    expect 0 install "$SOFTND" install
+    expect 0 list "$SOFTND" list
+    grep -q "$GUID.*private.*$LIBSOFTND" list.out || fail "not listed"
+    expect 0 info "$SOFTND" info
+    for field in VendorId DeviceId MaxRegistrationSize MaxWindowSize MaxInitiatorSge MaxReceiveSge \
+        MaxReadSge MaxTransferLength MaxInlineDataSize MaxInboundReadLimit MaxOutboundReadLimit \
+        MaxReceiveQueueDepth MaxInitiatorQueueDepth MaxSharedReceiveQueueDepth \
+        MaxCompletionQueueDepth InlineRequestThreshold LargeRequestThreshold MaxCallerData \
+        MaxCalleeData; do
+        grep -q "^    $field: [1-9][0-9]*$" info.out || fail "no $field"
+    done
+    grep -q '127\.0\.0\.1' info.out || fail "no loopback address"
+    grep -q 'AdapterFlags:.* IN_ORDER_DMA_SUPPORTED' info.out || fail "no flags"
+    expect 0 remove "$SOFTND" remove
+    expect 0 list "$SOFTND" list
+    grep -q "$GUID" list.out && fail "still listed"
+    true
+}
+
+installing_twice_fails() {
+    expect 0 install "$SOFTND" install
+    expect 1 second "$SOFTND" install
+    expect_error_line second 'already registered'
+}
+
+removing_what_is_not_there_fails() {
+    expect 1 remove "$SOFTND" remove
+    expect_error_line remove "$GUID is not registered"
+}
+
+several_installing_at_once_leave_one_entry() {
+    local -a installers=()
+    local done=0
+    for i in 1 2 3 4 5 6; do
+        start "install$i" "$SOFTND" install
+        installers+=("$PID")
+    done
+    for p in "${installers[@]}"; do
+        until_true is_gone "$p" || fail "an install hangs"
+        wait "$p" && done=$((done + 1))
+    done
+    [[ $done -eq 1 ]] || fail "$done succeeded"
+    expect 0 list "$SOFTND" list
+    [[ $(grep -c "$GUID" list.out) -eq 1 ]] || fail "not one entry"
+}
+
+library_that_does_not_exist() {
+    expect 1 install "$SOFTND" install --provider /no/such.so
+    expect_error_line install '/no/such.so: no such file'
+}
+
+library_that_is_none() {
+    echo hello >lib.so
+    expect 1 install "$SOFTND" install --provider lib.so
+    expect_error_line install 'not a library that can be loaded'
+}
+
+library_that_is_no_provider() {
+    expect 1 install "$SOFTND" install --provider "$OTHER_LIBRARY"
+    expect_error_line install 'is not a NetworkDirect provider'
+}
+
+library_under_another_guid() {
+    expect 1 install "$SOFTND" install --guid 11111111-2222-3333-4444-555555555555
+    expect_error_line install 'is not the provider with this GUID'
+}
+
+path_too_long_for_an_entry() {
+    local d
+    d=$(printf 'x%.0s' {1..200})
+    mkdir -p "$d/$d" && cp "$LIBSOFTND" "$d/$d/lib.so"
+    expect 1 install "$SOFTND" install --provider "$d/$d/lib.so"
+    expect_error_line install 'path longer than'
+}
+
+entry_whose_library_is_gone() {
+    cp "$LIBSOFTND" moved.so
+    expect 0 install "$SOFTND" install --provider moved.so
+    rm moved.so
+    expect 0 list "$SOFTND" list
+    grep -q 'this library does not exist' list.out || fail "list does not say so"
+    expect 1 info "$SOFTND" info
+    expect_error_line info 'cannot be loaded'
+    expect 0 remove "$SOFTND" remove
+}
+
+user_scope() {
+    unset SOFTND_CATALOG
+    export XDG_CONFIG_HOME=$work/config
+    "$SOFTND" list | grep -q "$GUID" && skip "this machine has SoftND registered for all users"
+    expect 0 install "$SOFTND" install --user
+    [[ -n $(ls "$work/config/softnd") ]] || fail "nothing was written to the user's folder"
+    expect 0 list "$SOFTND" list
+    grep -q "$GUID.* user " list.out || fail "not listed as the user's"
+    expect 1 remove "$SOFTND" remove --system
+    expect_error_line remove 'registered in the user catalog, not in the system one\|permission denied'
+    expect 0 remove "$SOFTND" remove --user
+}
+
+system_scope_without_permission() {
+    unset SOFTND_CATALOG
+    export XDG_CONFIG_HOME=$work/config
+    local -a as=()
+    if [[ $(id -u) -eq 0 ]]; then
+        as=(setpriv --reuid 65534 --clear-groups)
+        "${as[@]}" "$SOFTND" --version >/dev/null 2>&1 ||
+            skip "another user cannot run the program here"
+    fi
+    "$SOFTND" list | grep -q "$GUID" && skip "this machine has SoftND registered for all users"
+    expect 1 install "${as[@]}" "$SOFTND" install --system
+    expect_error_line install 'permission denied (try --user'
+}
+
+scopes_exclude_each_other() {
+    expect 2 install "$SOFTND" install --user --system
+    expect 2 remove "$SOFTND" remove --system --user
+}
+
+json_is_json() {
+    command -v python3 >/dev/null || skip "python3, which reads JSON, is missing"
+    expect 0 info "$SOFTND" info --json
+    python3 - info.out <<'PY' || fail "info --json"
+import json, sys
+for provider in json.load(open(sys.argv[1]))["providers"]:
+    assert provider["adapters"], "no adapters"
+    for a in provider["adapters"]:
+        assert a["addresses"] and a["MaxCompletionQueueDepth"] > 0 and a["AdapterFlags"]
+PY
+    expect 0 list "$SOFTND" list --json
+    python3 -c 'import json, sys; assert json.load(open("list.out"))["providers"] == []' ||
+        fail "list --json, empty"
+    expect 0 install "$SOFTND" install --name 'a "quoted" name'
+    expect 0 list "$SOFTND" list --json
+    python3 -c 'import json; p = json.load(open("list.out"))["providers"]
+assert len(p) == 1 and p[0]["name"] == "a \"quoted\" name" and p[0]["networkdirect"] is True' ||
+        fail "list --json"
+}
+
+help_is_everywhere() {
+    expect 0 help "$SOFTND" --help
+    for c in info list install remove ping cat; do
+        grep -q "^  $c " help.out || fail "help does not name $c"
+        expect 0 one "$SOFTND" $c --help
+        grep -q "^Usage: softnd $c" one.out || fail "$c --help"
+        grep -q 'Exit code' one.out || fail "$c --help does not explain exit codes"
+        expect 0 two "$SOFTND" help $c
+        cmp one.out two.out || fail "help $c"
+    done
+    expect 0 version "$SOFTND" --version
+    grep -q '^softnd [0-9]*\.[0-9]*\.[0-9]*$' version.out || fail "--version"
+}
+
+wrong_usage_is_exit_code_2() {
+    local -a lines=('' 'nothing' 'help nothing' 'info x' 'info --x' 'list x' 'list --x' 'install x'
+        'install --guid x' 'install --provider' 'remove x' 'remove --x')
+    for line in "${lines[@]}"; do
+        read -ra words <<<"$line"
+        expect 2 usage "$SOFTND" "${words[@]}"
+        [[ -s usage.err ]] || fail "no message for: $line"
+    done
+}
+
+output_to_a_full_device_fails() {
+    timeout "$DEADLINE" "$SOFTND" info >/dev/full 2>info.err
+    [[ $? -eq 1 ]] || fail "it did not fail"
+    expect_error_line info 'No space left on device'
+}
+
+installed_files_build_and_run_a_program() {
+    command -v pkg-config >/dev/null || skip "pkg-config is missing"
+    nm "$LIBSOFTND" 2>/dev/null | grep -q '__[at]san_init' && skip "a sanitizer build needs its flags"
+    DESTDIR= cmake --install "$BUILD_DIR" --prefix "$work/prefix" >install.out 2>install.err ||
+        fail "make install"
+    local flags
+    flags=$(PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig pkg-config --cflags --libs softnd) ||
+        fail "pkg-config"
+    nm "$LIBSOFTND" | grep -q __gcov_init && flags+=' --coverage'
+    # shellcheck disable=SC2086
+    "$CXX" -std=c++17 -Wall -Wextra -Werror "$HELLO_SOURCE" $flags -o hello 2>compile.err || fail "it does not compile"
+    start_listening server "$work/prefix/bin/softnd" ping --server 127.0.0.1:0
+    expect 0 install "$work/prefix/bin/softnd" install
+    grep -q "$work/prefix/lib/libsoftnd.so" install.out || fail "another library was registered"
+    expect 0 hello ./hello 127.0.0.1 "$PORT"
+    [[ $(<hello.out) == "hello, RDMA" ]] || fail "it said: $(<hello.out)"
+}
+
+run_case "$@"
