@@ -71,7 +71,9 @@ expect_error_line() { # NAME PATTERN
 start() {
     local name=$1
     shift
-    "$@" >"$name.out" 2>"$name.err" <"${INPUT:-/dev/null}" &
+    # Emptied here, so that nobody reads what an earlier process of that name said.
+    : >"$name.out" >"$name.err"
+    "$@" >>"$name.out" 2>>"$name.err" <"${INPUT:-/dev/null}" &
     PID=$!
     pids+=("$PID")
 }

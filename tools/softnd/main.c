@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "cmd.h"
+#include "sys.h"
 
 #ifndef SOFTND_VERSION
 #define SOFTND_VERSION "0"
@@ -70,6 +71,8 @@ static int finish(int code) {
 int main(int argc, char **argv) {
     const struct command *c;
 
+    /* What goes wrong is said once, by the command; SOFTND_LOG=warn shows the library's view too. */
+    sys_setenv_default("SOFTND_LOG", "error");
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;
