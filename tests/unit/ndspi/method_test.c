@@ -110,7 +110,8 @@ static void loopback_addresses_come_last(void) {
     ULONG cb = sizeof u;
     CHECK_EQ(provider_list(&r, &u, &cb), ND_SUCCESS);
     CHECK_EQ(u.list.iAddressCount, 3);
-    struct sockaddr_in *last = (struct sockaddr_in *)(void *)u.list.Address[2].lpSockaddr;
+    const SOCKET_ADDRESS *entries = u.list.Address; /* more of them than the type says */
+    struct sockaddr_in *last = (struct sockaddr_in *)(void *)entries[2].lpSockaddr;
     CHECK_EQ(ntohl(last->sin_addr.s_addr), INADDR_LOOPBACK);
     rig_close(&r);
 }

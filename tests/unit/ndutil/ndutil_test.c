@@ -365,11 +365,12 @@ static void query_gives_all_addresses_in_catalog_order(void) {
     CHECK_EQ(cb, need + 10); /* unchanged on success */
     CHECK_EQ(u.list.iAddressCount, 3);
     CHECK_EQ(u.list.Address[0].iSockaddrLength, 16);
-    CHECK_EQ(u.list.Address[1].iSockaddrLength, 28);
-    memcpy(&six, u.list.Address[1].lpSockaddr, sizeof six);
+    const SOCKET_ADDRESS *at = u.list.Address; /* more of them than the type says */
+    CHECK_EQ(at[1].iSockaddrLength, 28);
+    memcpy(&six, at[1].lpSockaddr, sizeof six);
     CHECK_EQ(six.sin6_addr.s6_addr[15], 1);
-    CHECK(!memcmp(u.list.Address[2].lpSockaddr, &fake_controls[1].addrs[0], 16));
-    CHECK((char *)u.list.Address[2].lpSockaddr + 16 == (char *)&u + need);
+    CHECK(!memcmp(at[2].lpSockaddr, &fake_controls[1].addrs[0], 16));
+    CHECK((char *)at[2].lpSockaddr + 16 == (char *)&u + need);
     CHECK_EQ(NdQueryAddressList(0, NULL, NULL), ND_INVALID_PARAMETER_3);
 }
 
