@@ -20,15 +20,20 @@ if(NOT WIN32)
     target_compile_definitions(sn_flags INTERFACE _GNU_SOURCE)
     target_link_libraries(sn_flags INTERFACE pthread dl)
 else()
-    target_compile_definitions(sn_flags INTERFACE _WIN32_WINNT=0x0602 UNICODE _UNICODE)
-    target_link_libraries(sn_flags INTERFACE ws2_32 iphlpapi)
+    # Windows 10 1703 and later. The compiler's own library is linked in: no DLL but the system's.
+    target_compile_definitions(sn_flags INTERFACE _WIN32_WINNT=0x0A00 NTDDI_VERSION=0x0A000002
+        UNICODE _UNICODE __USE_MINGW_ANSI_STDIO=1)
+    target_link_options(sn_flags INTERFACE -static)
+    target_link_libraries(sn_flags INTERFACE ws2_32 iphlpapi bcrypt ntdll synchronization)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR SOFTND_SANITIZE)
     target_compile_definitions(sn_flags INTERFACE SN_DEBUG_CHECKS)
 endif()
 if(SOFTND_SANITIZE)
     target_compile_options(sn_flags INTERFACE -fsanitize=${SOFTND_SANITIZE}
-        -fno-omit-frame-pointer -fno-sanitize-recover=all)
+        -fno-omit-frame-pointer -fno-sanitize-recover=all
+        # COM objects made in C have no C++ type information.
+        $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>)
     target_link_options(sn_flags INTERFACE -fsanitize=${SOFTND_SANITIZE})
 endif()
 if(SOFTND_COVERAGE)
