@@ -97,11 +97,9 @@ static sn_status drop_conn(struct rd_connector *c, enum how how, const void *pd,
 
     os_lock_enter(&c->lock);
     c->conn = NULL;
-    c->qp = NULL;
     c->closing = false;
     os_cond_broadcast(&c->idle);
     os_lock_leave(&c->lock);
-    if (qp) rd_qp_put(qp);
     rd_connector_put(c); /* the connection's; the caller has another */
     return st;
 }
@@ -173,28 +171,36 @@ sn_status rd_connector_bind(struct rd_connector *c, const struct os_addr *local)
     return st;
 }
 
-sn_status rd_connector_local_addr(struct rd_connector *c, struct os_addr *out) {
-    sn_status st = SN_OK;
+/* Where the transport says the connection starts from; family 0 if it does not know. */
+static struct os_addr transport_local(struct rd_connector *c) {
     struct tp_conn_info info = { 0 };
     os_lock_enter(&c->lock);
-    if (!c->has_info && c->state == RD_CN_CONNECTING && c->conn && !c->closing) {
-        struct tp_conn *conn = c->conn;
-        call_begins_locked(c);
-        os_lock_leave(&c->lock);
-        conn->ops->info(conn, &info);
-        os_lock_enter(&c->lock);
-        call_ends_locked(c);
-    } else if (c->has_info) {
-        info.local = c->info.local;
-    }
-    if (info.local.family != 0 && !os_addr_is_any(&info.local))
-        *out = info.local;
-    else if (c->bound)
-        *out = c->bound_addr;
-    else
-        st = SN_E_NOT_CONNECTED;
+    struct tp_conn *conn = c->closing ? NULL : c->conn;
+    if (conn) call_begins_locked(c);
     os_lock_leave(&c->lock);
-    return st;
+    if (!conn) return info.local;
+    conn->ops->info(conn, &info);
+    os_lock_enter(&c->lock);
+    call_ends_locked(c);
+    os_lock_leave(&c->lock);
+    return info.local;
+}
+
+sn_status rd_connector_local_addr(struct rd_connector *c, struct os_addr *out) {
+    os_lock_enter(&c->lock);
+    struct os_addr bound = { 0 }, known = { 0 };
+    if (c->bound) bound = c->bound_addr;
+    if (c->has_info) known = c->info.local;
+    os_lock_leave(&c->lock);
+    if (bound.family != 0 && !os_addr_is_any(&bound)) {
+        *out = bound;
+        return SN_OK;
+    }
+    if (known.family == 0) known = transport_local(c);
+    if (known.family == 0 || os_addr_is_any(&known)) known = bound;
+    if (known.family == 0) return SN_E_NOT_CONNECTED;
+    *out = known;
+    return SN_OK;
 }
 
 sn_status rd_connector_peer_addr(struct rd_connector *c, struct os_addr *out) {
@@ -274,7 +280,7 @@ static void attempt_ended(struct rd_connector *c, sn_status st, struct rd_fire *
         } else {
             set_state_locked(c, RD_CN_NEW);
             c->failed_once = true;
-            rd_qp_detach(c->qp);
+            rd_qp_detach(c->qp, c);
             rd_count_any(&c->ad->counters.connects_failed, 1);
         }
         fire_pending_locked(c, RD_PENDING_CONNECT, connect_status(st), f);
@@ -313,13 +319,15 @@ static sn_status start_attempt(struct rd_connector *c, const struct os_addr *pee
 }
 
 static sn_status begin_connect_locked(struct rd_connector *c, struct rd_qp *qp,
-                                      const struct os_addr *peer, uint32_t ird, uint32_t ord) {
+                                      const struct os_addr *peer, uint32_t ird, uint32_t ord,
+                                      struct rd_qp **earlier) {
     const struct rd_limits *lim = rd_limits_get();
     if (c->state != RD_CN_NEW || c->conn || c->calling || c->dead) return SN_E_CONNECTED;
     if (c->bound && c->bound_addr.family != peer->family) return SN_E_NET_NAME;
     sn_status st = rd_qp_attach(qp, c);
     if (st != SN_OK) return st;
     rd_qp_get(qp);
+    *earlier = c->qp; /* of an attempt that failed */
     c->qp = qp;
     c->ird = SN_MIN(ird, lim->max_ird);
     c->ord = SN_MIN(ord, lim->max_ord);
@@ -341,7 +349,6 @@ static void finish_connect(struct rd_connector *c, const struct os_addr *peer,
     struct rd_fire f;
     rd_fire_init(&f);
     struct tp_conn *conn = NULL;
-    struct rd_qp *unused = NULL;
     rd_connector_get(c); /* the connection's */
     sn_status st = start_attempt(c, peer, setup, &conn);
     os_lock_enter(&c->lock);
@@ -353,17 +360,10 @@ static void finish_connect(struct rd_connector *c, const struct os_addr *peer,
     if (ended) attempt_ended(c, end, &f);
 
     os_lock_enter(&c->lock);
-    if (st != SN_OK) { /* there is no connection to be dropped later */
-        unused = c->qp;
-        c->qp = NULL;
-    }
     call_ends_locked(c);
     os_lock_leave(&c->lock);
     rd_fire_run(&f);
-    if (st != SN_OK) {
-        rd_qp_put(unused);
-        rd_connector_put(c);
-    }
+    if (st != SN_OK) rd_connector_put(c); /* there is no connection to be dropped later */
 }
 
 sn_status rd_connector_connect(struct rd_connector *c, struct rd_qp *qp, const struct os_addr *peer,
@@ -377,8 +377,9 @@ sn_status rd_connector_connect(struct rd_connector *c, struct rd_qp *qp, const s
     os_lock_leave(&c->lock);
     if (leftover) drop_conn(c, BY_CLOSE, NULL, 0);
 
+    struct rd_qp *earlier = NULL;
     os_lock_enter(&c->lock);
-    sn_status st = begin_connect_locked(c, qp, peer, ird, ord);
+    sn_status st = begin_connect_locked(c, qp, peer, ird, ord, &earlier);
     if (st == SN_OK) add_pending_locked(c, a, RD_PENDING_CONNECT);
     struct tp_setup setup = { .ird = c->ird,
                               .ord = c->ord,
@@ -389,8 +390,8 @@ sn_status rd_connector_connect(struct rd_connector *c, struct rd_qp *qp, const s
                               .qp = qp,
                               .shared_receives = qp->srq != NULL };
     os_lock_leave(&c->lock);
+    if (earlier) rd_qp_put(earlier);
     if (st != SN_OK) return st;
-
     finish_connect(c, peer, &setup);
     return SN_PENDING;
 }
@@ -507,7 +508,7 @@ sn_status rd_connector_accept(struct rd_connector *c, struct rd_qp *qp, uint32_t
     if (failed) {
         rd_qp_get(qp);
         drop_conn(c, BY_CLOSE, NULL, 0);
-        rd_qp_detach(qp);
+        rd_qp_detach(qp, c);
         rd_qp_put(qp);
     }
     rd_fire_run(&f);
@@ -527,7 +528,7 @@ static void on_established(void *owner, sn_status st) {
             rd_count_any(&c->ad->counters.accepts, 1);
         } else {
             set_state_locked(c, RD_CN_ENDED);
-            rd_qp_detach(c->qp);
+            rd_qp_detach(c->qp, c);
         }
         fire_pending_locked(c, RD_PENDING_ACCEPT, st, &f);
     }
@@ -546,7 +547,7 @@ sn_status rd_connector_reject(struct rd_connector *c, const void *pd, uint32_t p
     if (!ok) return SN_E_NOT_CONNECTED;
     sn_status st = drop_conn(c, aborted ? BY_CLOSE : BY_REJECT, pd, pd_len);
     if (qp) {
-        rd_qp_detach(qp);
+        rd_qp_detach(qp, c);
         rd_qp_put(qp);
     }
     return aborted || st != SN_OK ? SN_E_ABORTED : SN_OK;
@@ -681,7 +682,7 @@ void rd_connector_cancel(struct rd_connector *c) {
     os_lock_leave(&c->lock);
     if (attempt) drop_conn(c, BY_CLOSE, NULL, 0);
     if (qp) {
-        rd_qp_detach(qp);
+        rd_qp_detach(qp, c);
         rd_qp_put(qp);
     }
     rd_fire_run(&f);
@@ -706,8 +707,13 @@ void rd_connector_destroy(struct rd_connector *c) {
         if (state == RD_CN_CONNECTED || state == RD_CN_COMPLETING || state == RD_CN_BROKEN)
             rd_qp_end(qp, RD_QP_CLOSED);
         else
-            rd_qp_detach(qp);
+            rd_qp_detach(qp, c);
         rd_qp_put(qp);
+        os_lock_enter(&c->lock);
+        struct rd_qp *own = c->qp;
+        c->qp = NULL;
+        os_lock_leave(&c->lock);
+        if (own) rd_qp_put(own);
     }
     tp_port_free(port);
     rd_busy_wait(&c->busy);

@@ -57,7 +57,7 @@ struct rd_connector {
     struct tp_conn_info info; /* [lock] */
 
     struct tp_conn *conn;   /* [lock] */
-    struct rd_qp *qp;       /* [lock] a reference while there is a connection */
+    struct rd_qp *qp;       /* [lock] a reference, from connect or accept to the destroy */
     struct sn_list pending; /* [lock] asyncs in issue order; core is enum rd_pending */
     struct rd_busy busy;
 };

@@ -134,8 +134,8 @@ static inline void rd_qp_conn_unpin(struct rd_qp *qp) {
 SN_MUST_CHECK sn_status rd_qp_attach(struct rd_qp *qp, struct rd_connector *c);
 /* The connection the queue pair will have; it is polled from now on. */
 void rd_qp_set_conn(struct rd_qp *qp, struct tp_conn *conn);
-/* The attempt failed: idle again, free for another connector. */
-void rd_qp_detach(struct rd_qp *qp);
+/* The attempt of connector c failed: idle again, free for another. Nothing if it has left c. */
+void rd_qp_detach(struct rd_qp *qp, struct rd_connector *c);
 /* Active side: complete() is about to be called. False if it is no longer connecting. */
 bool rd_qp_completing(struct rd_qp *qp);
 /* Posting is allowed from now on. False if the queue pair was ended meanwhile. */

@@ -116,19 +116,18 @@ void rd_qp_set_conn(struct rd_qp *qp, struct tp_conn *conn) {
     os_lock_leave(&qp->lock);
 }
 
-void rd_qp_detach(struct rd_qp *qp) {
-    struct rd_connector *c = NULL;
+void rd_qp_detach(struct rd_qp *qp, struct rd_connector *c) {
     os_lock_enter(&qp->lock);
-    if (qp->state == RD_QP_CONNECTING) {
+    bool ours = qp->state == RD_QP_CONNECTING && qp->connector == c;
+    if (ours) {
         set_state_locked(qp, RD_QP_IDLE);
-        c = qp->connector;
         qp->connector = NULL;
         os_ptr_store_seqcst(&qp->conn, NULL);
         part_cqs(qp);
         rd_recvq_rewind(qp);
     }
     os_lock_leave(&qp->lock);
-    if (c) rd_connector_put(c);
+    if (ours) rd_connector_put(c);
 }
 
 bool rd_qp_completing(struct rd_qp *qp) {
