@@ -75,6 +75,8 @@ sn_status rd_qp_create(struct rd_adapter *ad, const struct rd_qp_attr *attr,
     rd_cq_get(attr->initiator_cq);
     qp->receive_cq = attr->receive_cq;
     qp->initiator_cq = attr->initiator_cq;
+    bool one_cq = attr->receive_cq == attr->initiator_cq;
+    qp->initiator_as = one_cq ? &qp->receive_member : &qp->initiator_member;
     if (attr->srq) rd_srq_get(attr->srq);
     qp->srq = attr->srq;
     rd_adapter_get(ad);

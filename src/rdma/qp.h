@@ -98,6 +98,7 @@ struct rd_qp {
     struct rd_sendq sq;
     struct rd_recvq rq;
     struct rd_cq_member receive_member, initiator_member;
+    struct rd_cq_member *initiator_as; /* [const] the receive member when both queues are one */
 
     os_lock lock;                   /* rank QP */
     enum rd_qp_state state;         /* [lock] */

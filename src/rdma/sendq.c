@@ -45,7 +45,7 @@ static void put_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn_s
                              .bytes = st == SN_OK ? s->req.length : 0,
                              .status = (uint8_t)st,
                              .type = s->type };
-    rd_cq_put_locked(qp->initiator_cq, &e, false, &qp->initiator_member, f);
+    rd_cq_put_locked(qp->initiator_cq, &e, false, qp->initiator_as, f);
 }
 
 static void count_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn_status st) {

@@ -162,6 +162,7 @@ static inline void rig_down(struct rig *r) {
     if (r->mem) rd_region_destroy(r->mem);
     if (r->a.cq) rd_cq_destroy(r->a.cq);
     if (r->b.cq) rd_cq_destroy(r->b.cq);
+    fake_run(); /* deferred jobs hold the adapter */
     if (r->ad) rd_adapter_close(r->ad);
     free(r->buf);
     CHECK(fake_reset());
