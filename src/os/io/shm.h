@@ -31,6 +31,11 @@ SN_MUST_CHECK sn_status os_shm_create(size_t bytes, struct os_shm *out);
 /* Maps memory that a peer created. Takes the handle, also on failure. SN_E_WIRE: it is not shared,
  * writable memory of exactly this size whose size is fixed. SN_E_NOMEM, SN_E_RESOURCES. */
 SN_MUST_CHECK sn_status os_shm_open(os_handle handle, size_t bytes, struct os_shm *out);
+/* As os_shm_create, but whoever is given the handle can only map it to read it (where the system
+ * can hold them to that). */
+SN_MUST_CHECK sn_status os_shm_create_published(size_t bytes, struct os_shm *out);
+/* As os_shm_open, but maps it to read only; it need not be writable. */
+SN_MUST_CHECK sn_status os_shm_open_readonly(os_handle handle, size_t bytes, struct os_shm *out);
 /* Unmaps and closes the handle; the other side's mapping stays. Zeroed memory and a second call
  * are fine. */
 void os_shm_close(struct os_shm *shm);

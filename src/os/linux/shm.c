@@ -16,19 +16,23 @@ void os_handle_close(os_handle h) {
     if (h != OS_HANDLE_NONE) close((int)h);
 }
 
-static sn_status map_shared(int fd, size_t bytes, struct os_shm *out) {
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+static sn_status map_shared(int fd, size_t bytes, int prot, struct os_shm *out) {
     void *p = MAP_FAILED;
     if (os_fault_hit(OS_FAULT_SYSCALL))
         errno = ENOMEM;
     else
-        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        p = mmap(NULL, bytes, prot, MAP_SHARED, fd, 0);
     /* Not permitted: the peer made it read-only. */
     if (p == MAP_FAILED) return errno == EPERM || errno == EACCES ? SN_E_WIRE : SN_E_NOMEM;
     *out = (struct os_shm){ .base = p, .bytes = bytes, .handle = fd };
     return SN_OK;
 }
 
-sn_status os_shm_create(size_t bytes, struct os_shm *out) {
+static sn_status create(size_t bytes, struct os_shm *out) {
     *out = (struct os_shm){ .handle = OS_HANDLE_NONE };
     if (bytes == 0) return SN_E_PARAM;
     if (bytes > (size_t)INT64_MAX) return SN_E_NOMEM;
@@ -38,11 +42,7 @@ sn_status os_shm_create(size_t bytes, struct os_shm *out) {
     if (fd < 0) return errno == ENOMEM ? SN_E_NOMEM : SN_E_RESOURCES;
     sn_status st = SN_E_NOMEM;
     if (os_fault_hit(OS_FAULT_SYSCALL) || ftruncate(fd, (off_t)bytes) != 0) goto fail;
-    if (fcntl(fd, F_ADD_SEALS, SEALS) != 0) {
-        st = SN_E_RESOURCES;
-        goto fail;
-    }
-    st = map_shared(fd, bytes, out);
+    st = map_shared(fd, bytes, PROT_READ | PROT_WRITE, out);
     if (st != SN_OK) goto fail;
     return SN_OK;
 fail:
@@ -50,7 +50,27 @@ fail:
     return st;
 }
 
-sn_status os_shm_open(os_handle handle, size_t bytes, struct os_shm *out) {
+static sn_status seal(struct os_shm *shm, int seals) {
+    if (!os_fault_hit(OS_FAULT_SYSCALL) && fcntl((int)shm->handle, F_ADD_SEALS, seals) == 0)
+        return SN_OK;
+    os_shm_close(shm);
+    return SN_E_RESOURCES;
+}
+
+sn_status os_shm_create(size_t bytes, struct os_shm *out) {
+    sn_status st = create(bytes, out);
+    return st == SN_OK ? seal(out, SEALS) : st;
+}
+
+sn_status os_shm_create_published(size_t bytes, struct os_shm *out) {
+    sn_status st = create(bytes, out);
+    if (st != SN_OK) return st;
+    /* Our own mapping stays writable. Before Linux 5.1 there is no such seal. */
+    (void)!fcntl((int)out->handle, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+    return seal(out, SEALS);
+}
+
+static sn_status open_with(os_handle handle, size_t bytes, int prot, struct os_shm *out) {
     *out = (struct os_shm){ .handle = OS_HANDLE_NONE };
     int fd = (int)handle;
     struct stat info;
@@ -58,9 +78,17 @@ sn_status os_shm_open(os_handle handle, size_t bytes, struct os_shm *out) {
     sn_status st = SN_E_WIRE;
     if (bytes != 0 && seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &info) == 0 &&
         (uint64_t)info.st_size == bytes)
-        st = map_shared(fd, bytes, out);
+        st = map_shared(fd, bytes, prot, out);
     if (st != SN_OK) os_handle_close(handle);
     return st;
+}
+
+sn_status os_shm_open(os_handle handle, size_t bytes, struct os_shm *out) {
+    return open_with(handle, bytes, PROT_READ | PROT_WRITE, out);
+}
+
+sn_status os_shm_open_readonly(os_handle handle, size_t bytes, struct os_shm *out) {
+    return open_with(handle, bytes, PROT_READ, out);
 }
 
 void os_shm_close(struct os_shm *shm) {

@@ -70,6 +70,10 @@ static inline uint64_t os_u64_fetch_add_relaxed(os_atomic_u64 *a, uint64_t n) {
     return __atomic_fetch_add(&a->v, n, __ATOMIC_RELAXED);
 }
 
+static inline uint64_t os_u64_fetch_or_seqcst(os_atomic_u64 *a, uint64_t bits) {
+    return __atomic_fetch_or(&a->v, bits, __ATOMIC_SEQ_CST);
+}
+
 static inline void os_fence_seqcst(void) {
 #if defined(__SANITIZE_THREAD__)
     /* GCC's thread sanitizer knows no fences and refuses them; this is one to the processor. */

@@ -98,14 +98,28 @@ static void open_of_anything_else_is_refused_and_closed(void) {
     CHECK_EQ(os_shm_open(OS_HANDLE_NONE, 8192, &out), SN_E_WIRE);
 }
 
+static void published_memory_can_only_be_read_by_others(void) {
+    struct os_shm a, b;
+    CHECK_EQ(os_shm_create_published(8192, &a), SN_OK);
+    memset(a.base, 7, 8192);
+    CHECK_EQ(os_shm_open_readonly(second_handle(&a), 8191, &b), SN_E_WIRE);
+    CHECK_EQ(os_shm_open_readonly(second_handle(&a), 8192, &b), SN_OK);
+    CHECK_EQ(((uint8_t *)b.base)[8191], 7);
+    ((uint8_t *)a.base)[8191] = 8; /* ours stays writable */
+    CHECK_EQ(((uint8_t *)b.base)[8191], 8);
+    os_shm_close(&b);
+    check_refused(second_handle(&a), 8192);
+    os_shm_close(&a);
+}
+
 static void create_with_each_step_failing_leaves_nothing(void) {
     if (!os_fault_available()) SKIP("built without fault injection");
     int probe = dup(0);
     close(probe);
-    for (int n = 0; n < 3; n++) {
+    for (int n = 0; n < 8; n++) {
         struct os_shm a;
-        os_fault_arm(OS_FAULT_SYSCALL, n);
-        sn_status st = os_shm_create(8192, &a);
+        os_fault_arm(OS_FAULT_SYSCALL, n / 2);
+        sn_status st = n % 2 ? os_shm_create_published(8192, &a) : os_shm_create(8192, &a);
         CHECK(os_fault_fired(OS_FAULT_SYSCALL));
         os_fault_arm(OS_FAULT_SYSCALL, -1);
         CHECK(st == SN_E_NOMEM || st == SN_E_RESOURCES);
@@ -118,4 +132,5 @@ static void create_with_each_step_failing_leaves_nothing(void) {
 
 TEST_MAIN(TEST(create_gives_zeroes_seen_by_both_mappings), TEST(create_of_impossible_sizes_fails),
           TEST(size_is_fixed_for_both_sides), TEST(open_of_anything_else_is_refused_and_closed),
+          TEST(published_memory_can_only_be_read_by_others),
           TEST(create_with_each_step_failing_leaves_nothing))
