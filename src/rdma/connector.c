@@ -309,12 +309,13 @@ static sn_status take_port(struct rd_connector *c, struct tp_port **out) {
 
 static sn_status start_attempt(struct rd_connector *c, const struct os_addr *peer,
                                const struct tp_setup *setup, struct tp_conn **conn) {
-    sn_status st = SN_E_UNSUPPORTED;
-    for (size_t i = 0; i < rd_transport_count && st == SN_E_UNSUPPORTED; i++) {
-        struct tp_port *port = NULL;
-        st = take_port(c, &port);
-        if (st == SN_OK) st = rd_transports[i]->connect(c->ad->eng, port, peer, setup, conn);
-    }
+    struct tp_port *port = NULL;
+    sn_status st = take_port(c, &port);
+    if (st != SN_OK) return st;
+    st = SN_E_UNSUPPORTED;
+    for (size_t i = 0; i < rd_transport_count && st == SN_E_UNSUPPORTED; i++)
+        st = rd_transports[i]->connect(c->ad->eng, port, peer, setup, conn);
+    if (st == SN_E_UNSUPPORTED) tp_port_free(port);
     return st;
 }
 
@@ -388,7 +389,9 @@ sn_status rd_connector_connect(struct rd_connector *c, struct rd_qp *qp, const s
                               .up = &rd_upcalls,
                               .owner = c,
                               .qp = qp,
-                              .shared_receives = qp->srq != NULL };
+                              .shared_receives = qp->srq != NULL,
+                              .share = &c->ad->table.share,
+                              .qp_id = qp->id };
     os_lock_leave(&c->lock);
     if (earlier) rd_qp_put(earlier);
     if (st != SN_OK) return st;
@@ -487,7 +490,9 @@ sn_status rd_connector_accept(struct rd_connector *c, struct rd_qp *qp, uint32_t
                               .up = &rd_upcalls,
                               .owner = c,
                               .qp = qp,
-                              .shared_receives = qp->srq != NULL };
+                              .shared_receives = qp->srq != NULL,
+                              .share = &c->ad->table.share,
+                              .qp_id = qp->id };
     os_lock_leave(&c->lock);
     if (st != SN_OK) return st;
 

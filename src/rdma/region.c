@@ -111,8 +111,8 @@ static void unregister_locked(struct rd_region *r, struct rd_slot *slots[2]) {
 }
 
 static void end_slots(struct rd_adapter *ad, struct rd_slot *slots[2]) {
-    rd_slot_drain(slots[0]);
-    rd_slot_drain(slots[1]);
+    rd_slot_drain(&ad->table, slots[0]);
+    rd_slot_drain(&ad->table, slots[1]);
     os_lock_enter(&ad->table.lock);
     rd_slot_free_locked(&ad->table, slots[0]);
     rd_slot_free_locked(&ad->table, slots[1]);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The directory of chunks and the chunks themselves never move while the adapter lives, so that a
- * lookup with any 32-bit value lands in memory that is there.
+ * Room for all slots there can be is reserved at once and committed as it is used, so that slots
+ * never move and a peer process maps them once.
  */
 #include "rdma/table.h"
 #include "os/prim/clock.h"
 #include "os/prim/fault.h"
-#include "os/prim/pages.h"
 #include "os/prim/thread.h"
 #include "rdma/async.h"
 
@@ -16,10 +15,20 @@ enum {
 };
 #define DRAIN_STEP_NS OS_NS_PER_MS
 
-#define INDEX_MASK ((1u << RD_SLOT_INDEX_BITS) - 1)
 #define KEY_MASK ((1u << RD_SLOT_KEY_BITS) - 1)
-#define CHUNK_BYTES (RD_CHUNK_SLOTS * sizeof(struct rd_slot))
-#define DIRECTORY_BYTES (RD_CHUNK_COUNT * sizeof(os_atomic_ptr))
+#define SHARE_BYTES (TP_SHARE_HEAD_BYTES + (size_t)RD_SLOT_MAX * sizeof(struct rd_slot))
+
+#define SAME_PLACE(member)                                                                         \
+    _Static_assert(offsetof(struct rd_slot, member) == offsetof(struct tp_shared_slot, member),    \
+                   "peers find it there")
+_Static_assert(sizeof(struct rd_slot) == TP_SHARE_SLOT_BYTES, "peers step by it");
+SAME_PLACE(users);
+SAME_PLACE(token);
+SAME_PLACE(base);
+SAME_PLACE(len);
+SAME_PLACE(qp_id);
+SAME_PLACE(rights);
+SAME_PLACE(kind);
 
 void rd_drain(os_atomic_u32 *users) {
     uint32_t n;
@@ -33,57 +42,36 @@ void rd_drain(os_atomic_u32 *users) {
     }
 }
 
-/* ---- the permutation: a Feistel network over two 16-bit halves ---- */
-
-static inline uint32_t mix(const struct rd_table *t, uint32_t round, uint32_t half) {
-    return ((half * t->mul[round] + t->add[round]) >> 13) & 0xFFFF;
-}
-
-static uint32_t scramble(const struct rd_table *t, uint32_t x) {
-    uint32_t l = x >> 16, r = x & 0xFFFF;
-    for (uint32_t i = 0; i < RD_TOKEN_ROUNDS; i++) {
-        uint32_t next = l ^ mix(t, i, r);
-        l = r;
-        r = next;
-    }
-    return (l << 16) | r;
-}
-
-static inline uint32_t unscramble(const struct rd_table *t, uint32_t x) {
-    uint32_t l = x >> 16, r = x & 0xFFFF;
-    for (uint32_t i = RD_TOKEN_ROUNDS; i-- > 0;) {
-        uint32_t prev = r ^ mix(t, i, l);
-        r = l;
-        l = prev;
-    }
-    return (l << 16) | r;
-}
-
-static inline struct rd_slot *slot_at(struct rd_table *t, uint32_t index) {
-    struct rd_slot *chunk = os_ptr_load_acquire(&t->chunks[index / RD_CHUNK_SLOTS]);
-    return chunk ? &chunk[index % RD_CHUNK_SLOTS] : NULL;
-}
-
 /* ---- slots ---- */
 
+static inline struct rd_slot *slot_at(struct rd_table *t, uint32_t index) {
+    return index < os_u32_load_acquire(&t->head->slot_count) ? &t->slots[index] : NULL;
+}
+
+static inline struct rd_slot *slot_of(struct rd_table *t, uint32_t token) {
+    return slot_at(t, tp_token_index(&t->key, token));
+}
+
 sn_status rd_table_init(struct rd_table *t, struct rd_adapter_counters *counters) {
-    t->chunks = os_pages_alloc(DIRECTORY_BYTES);
-    if (!t->chunks) return SN_E_NOMEM;
+    sn_status st = tp_share_create(SHARE_BYTES, &t->share);
+    if (st != SN_OK) return st;
     t->counters = counters;
     os_lock_init(&t->lock, OS_RANK_REGION);
-    os_random_bytes(t->mul, sizeof t->mul);
-    os_random_bytes(t->add, sizeof t->add);
-    for (uint32_t i = 0; i < RD_TOKEN_ROUNDS; i++)
-        t->mul[i] |= 1;
+    os_random_bytes(&t->key, sizeof t->key);
+    for (uint32_t i = 0; i < TP_TOKEN_ROUNDS; i++)
+        t->key.mul[i] |= 1;
+    t->head = t->share.base;
+    t->slots = (struct rd_slot *)((uint8_t *)t->share.base + TP_SHARE_HEAD_BYTES);
+    t->head->key = t->key;
+    t->head->slot_bytes = sizeof(struct rd_slot);
+    t->head->magic = TP_SHARE_MAGIC;
     return SN_OK;
 }
 
 void rd_table_fini(struct rd_table *t) {
-    if (!t->chunks) return;
-    for (uint32_t i = 0; i < t->chunk_count; i++)
-        os_pages_free(os_ptr_load_relaxed(&t->chunks[i]), CHUNK_BYTES);
-    os_pages_free(t->chunks, DIRECTORY_BYTES);
-    t->chunks = NULL;
+    if (!t->head) return;
+    tp_share_destroy(&t->share);
+    t->head = NULL;
     os_lock_fini(&t->lock);
 }
 
@@ -98,16 +86,14 @@ static void push_free_locked(struct rd_table *t, struct rd_slot *s, uint32_t ind
 }
 
 static sn_status grow_locked(struct rd_table *t) {
-    if (t->chunk_count == RD_CHUNK_COUNT) return SN_E_RESOURCES;
-    struct rd_slot *chunk = os_pages_alloc(CHUNK_BYTES);
-    if (!chunk) return SN_E_NOMEM;
-    uint16_t keys[RD_CHUNK_SLOTS];
+    uint32_t first = os_u32_load_relaxed(&t->head->slot_count);
+    if (first == RD_SLOT_MAX) return SN_E_RESOURCES;
+    uint16_t keys[RD_GROW_SLOTS];
     os_random_bytes(keys, sizeof keys);
-    uint32_t first = t->chunk_count * RD_CHUNK_SLOTS;
-    os_ptr_store_release(&t->chunks[t->chunk_count++], chunk);
-    for (uint32_t i = 0; i < RD_CHUNK_SLOTS; i++) {
-        chunk[i].key = keys[i] & KEY_MASK;
-        push_free_locked(t, &chunk[i], first + i);
+    os_u32_store_release(&t->head->slot_count, first + RD_GROW_SLOTS);
+    for (uint32_t i = 0; i < RD_GROW_SLOTS; i++) {
+        t->slots[first + i].key = keys[i] & KEY_MASK;
+        push_free_locked(t, &t->slots[first + i], first + i);
     }
     return SN_OK;
 }
@@ -129,7 +115,7 @@ sn_status rd_slot_alloc_locked(struct rd_table *t, struct rd_slot **out) {
     t->free_count--;
     do {
         s->key = (s->key + 1) & KEY_MASK;
-        s->value = scramble(t, ((uint32_t)s->key << RD_SLOT_INDEX_BITS) | index);
+        s->value = tp_token_scramble(&t->key, ((uint32_t)s->key << RD_SLOT_INDEX_BITS) | index);
     } while (token_reserved(s->value));
     s->qp_id = 0;
     s->window = NULL;
@@ -146,18 +132,19 @@ void rd_slot_unpublish(struct rd_slot *s) {
     os_u32_store_seqcst(&s->token, 0);
 }
 
-void rd_slot_drain(struct rd_slot *s) {
+void rd_slot_drain(struct rd_table *t, struct rd_slot *s) {
     if (os_u32_load_seqcst(&s->users) != 0) rd_drain(&s->users);
+    tp_share_drain(&t->share, s->value);
 }
 
 void rd_slot_free_locked(struct rd_table *t, struct rd_slot *s) {
     os_lock_assert_held(&t->lock);
-    push_free_locked(t, s, unscramble(t, s->value) & INDEX_MASK);
+    push_free_locked(t, s, (uint32_t)(s - t->slots));
 }
 
 struct rd_slot *rd_table_find_locked(struct rd_table *t, uint32_t token) {
     os_lock_assert_held(&t->lock);
-    struct rd_slot *s = slot_at(t, unscramble(t, token) & INDEX_MASK);
+    struct rd_slot *s = slot_of(t, token);
     return token != 0 && s && os_u32_load_seqcst(&s->token) == token ? s : NULL;
 }
 
@@ -175,7 +162,7 @@ static bool right_is_local(enum tp_right right) {
 
 sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, uint64_t addr,
                           size_t len, enum tp_right right, struct tp_access *out) {
-    struct rd_slot *s = slot_at(t, unscramble(t, token) & INDEX_MASK);
+    struct rd_slot *s = slot_of(t, token);
     /* The first look keeps a guess from writing to a slot that it does not name. */
     if (SN_UNLIKELY(token == 0 || !s || os_u32_load_relaxed(&s->token) != token))
         return refuse(NULL, &t->counters->refused_token, SN_E_TOKEN);

@@ -18,23 +18,28 @@
 #include "os/prim/atomic.h"
 #include "os/prim/lock.h"
 #include "rdma/counters.h"
+#include "transport/share.h"
 #include "transport/transport.h"
 
 struct rd_window;
 
-enum rd_slot_kind { RD_SLOT_LOCAL, RD_SLOT_REMOTE, RD_SLOT_WINDOW };
+enum rd_slot_kind {
+    RD_SLOT_LOCAL = TP_SLOT_LOCAL,
+    RD_SLOT_REMOTE = TP_SLOT_REMOTE,
+    RD_SLOT_WINDOW = TP_SLOT_WINDOW
+};
 
 enum {
-    RD_SLOT_INDEX_BITS = 20, /* a million uses at once: half as many regions */
+    RD_SLOT_INDEX_BITS = TP_SHARE_INDEX_BITS, /* a million uses at once: half as many regions */
     RD_SLOT_KEY_BITS = 32 - RD_SLOT_INDEX_BITS,
-    RD_CHUNK_SLOTS = 1024,
-    RD_CHUNK_COUNT = (1 << RD_SLOT_INDEX_BITS) / RD_CHUNK_SLOTS,
-    RD_FREE_MIN = 256, /* fewer free slots than this: grow rather than reuse one soon */
-    RD_TOKEN_ROUNDS = 4
+    RD_SLOT_MAX = 1 << RD_SLOT_INDEX_BITS,
+    RD_GROW_SLOTS = 1024,
+    RD_FREE_MIN = 256 /* fewer free slots than this: grow rather than reuse one soon */
 };
 
 #define RD_TOKEN_MARK 0x534F4654u /* never issued: transports use it as a mark */
 
+/* The first part is what peers on this host see: struct tp_shared_slot. */
 struct rd_slot {
     os_atomic_u32 users; /* [atomic: pairs with token] lookups and accesses in flight */
     os_atomic_u32 token; /* [atomic: pairs with users] 0: no access */
@@ -52,12 +57,13 @@ struct rd_slot {
 };
 
 struct rd_table {
-    os_lock lock; /* rank REGION */
-    os_atomic_ptr *chunks;
-    uint32_t chunk_count; /* [lock] */
-    uint32_t free_head, free_tail, free_count;
-    uint32_t mul[RD_TOKEN_ROUNDS], add[RD_TOKEN_ROUNDS]; /* [const] the permutation's key */
-    struct rd_adapter_counters *counters;                /* of the adapter; set by init */
+    os_lock lock;                              /* rank REGION */
+    struct tp_share share;                     /* the memory of head and slots; never moves */
+    struct tp_share_head *head;                /* slot_count: [lock for writes] */
+    struct rd_slot *slots;                     /* [const] room for RD_SLOT_MAX */
+    uint32_t free_head, free_tail, free_count; /* [lock] */
+    struct tp_token_key key;                   /* [const] */
+    struct rd_adapter_counters *counters;      /* of the adapter; set by init */
 };
 
 SN_MUST_CHECK sn_status rd_table_init(struct rd_table *t, struct rd_adapter_counters *counters);
@@ -71,9 +77,9 @@ SN_MUST_CHECK sn_status rd_slot_alloc_locked(struct rd_table *t, struct rd_slot 
 void rd_slot_publish_locked(struct rd_slot *s);
 /* The token becomes invalid for new lookups. */
 void rd_slot_unpublish(struct rd_slot *s);
-/* Waits for accesses in flight; after it no byte is touched through this use. The table lock is
- * not held, so that others are not kept waiting. */
-void rd_slot_drain(struct rd_slot *s);
+/* Waits for accesses in flight, here and in peer processes; after it no byte is touched through
+ * this use. The table lock is not held, so that others are not kept waiting. */
+void rd_slot_drain(struct rd_table *t, struct rd_slot *s);
 /* Lock held: gives a drained slot back. */
 void rd_slot_free_locked(struct rd_table *t, struct rd_slot *s);
 

@@ -109,7 +109,7 @@ static struct ended unbind_locked(struct rd_window *w) {
 
 /* The region's reference keeps the adapter, whose table holds the slot. */
 static void finish_unbind(struct rd_table *t, struct ended e) {
-    rd_slot_drain(e.slot);
+    rd_slot_drain(t, e.slot);
     os_lock_enter(&t->lock);
     rd_slot_free_locked(t, e.slot);
     os_lock_leave(&t->lock);

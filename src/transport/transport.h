@@ -27,6 +27,7 @@ struct tp_engine;
 struct tp_port;
 struct tp_conn;
 struct tp_listener;
+struct tp_share;
 
 #define TP_PRIVATE_DATA_MAX 512 /* bytes a peer may send; what we send is bound by the limits */
 
@@ -170,6 +171,10 @@ struct tp_setup {
     /* Receives come from a shared queue: a Send that finds none waits for ever, where it otherwise
      * ends the connection after a grace time. */
     bool shared_receives;
+    /* For a peer on this host: the adapter's token table, and what it calls the queue pair. NULL:
+     * there is none to be shared. */
+    struct tp_share *share;
+    uint64_t qp_id;
 };
 
 struct tp_ops {
@@ -183,9 +188,10 @@ struct tp_ops {
     /* No on_request runs or starts after this returns; handshakes under way are dropped. Frees. */
     void (*listener_close)(struct tp_listener *l);
 
-    /* Starts a connection attempt to peer from port (taken, even on failure; NULL: any). SN_OK:
-     * on_reply follows exactly once, unless close comes first; else nothing follows. Never blocks.
-     */
+    /* Starts a connection attempt to peer from port (NULL: any). SN_OK: on_reply follows exactly
+     * once, unless close comes first; else nothing follows. SN_E_UNSUPPORTED: this transport does
+     * not reach that peer, the port is still the caller's; with any other outcome it is taken.
+     * Never blocks. */
     sn_status (*connect)(struct tp_engine *eng, struct tp_port *port, const struct os_addr *peer,
                          const struct tp_setup *setup, struct tp_conn **out);
     /* Active side, after on_reply(SN_OK): installs the final read limits, tells the peer that we

@@ -703,8 +703,8 @@ static sn_status op_connect(struct tp_engine *eng, struct tp_port *port, const s
     struct os_addr local = *peer;
     local.port = 40000;
     if (port && !os_addr_is_any(&port->addr)) local = port->addr;
-    tp_port_free(port);
     sn_status st = planned_failure(FAKE_CONNECT);
+    if (st != SN_E_UNSUPPORTED) tp_port_free(port);
     if (st != SN_OK) return st;
     struct fake_pair *pair = pair_new();
     struct fake_conn *a = &pair->end[0], *b = &pair->end[1];
