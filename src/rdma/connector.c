@@ -422,11 +422,8 @@ sn_status rd_connector_complete(struct rd_connector *c, struct rd_async *a) {
     sn_status st = c->aborted ? SN_E_ABORTED : SN_OK;
     os_lock_leave(&c->lock);
 
-    if (st == SN_OK && !rd_qp_completing(qp)) st = SN_E_CANCELED; /* the queue pair is gone */
-    if (st == SN_OK) {
-        rd_qp_set_conn(qp, conn);
-        st = conn->ops->complete(conn, ird, ord);
-    }
+    if (st == SN_OK && !rd_qp_opening(qp, conn, ord)) st = SN_E_CANCELED; /* it is gone */
+    if (st == SN_OK) st = conn->ops->complete(conn, ird, ord);
     if (st == SN_OK) rd_qp_establish(qp, ord);
 
     os_lock_enter(&c->lock);
@@ -496,12 +493,12 @@ sn_status rd_connector_accept(struct rd_connector *c, struct rd_qp *qp, uint32_t
     os_lock_leave(&c->lock);
     if (st != SN_OK) return st;
 
-    if (aborted) {
+    if (aborted)
         st = SN_E_ABORTED;
-    } else {
-        rd_qp_set_conn(qp, conn);
+    else if (!rd_qp_opening(qp, conn, setup.ord))
+        st = SN_E_CANCELED; /* the queue pair is gone */
+    else
         st = conn->ops->accept(conn, &setup);
-    }
     os_lock_enter(&c->lock);
     call_ends_locked(c);
     bool failed = st != SN_OK && c->state == RD_CN_ACCEPTING;
@@ -635,7 +632,7 @@ sn_status rd_connector_disconnect(struct rd_connector *c, struct rd_async *a) {
     return SN_PENDING;
 }
 
-void rd_connector_qp_ends(struct rd_connector *c, struct rd_qp *qp, bool destroyed) {
+void rd_connector_qp_ends(struct rd_connector *c, struct rd_qp *qp) {
     struct rd_fire f;
     rd_fire_init(&f);
     enum how how = BY_CLOSE;
@@ -650,18 +647,15 @@ void rd_connector_qp_ends(struct rd_connector *c, struct rd_qp *qp, bool destroy
         rd_count_any(&c->ad->counters.disconnects_local, 1);
         break;
     case RD_CN_CONNECTING:
-        if (!destroyed) break;
         set_state_locked(c, RD_CN_NEW);
         c->failed_once = true;
         fire_pending_locked(c, RD_PENDING_CONNECT, SN_E_CANCELED, &f);
         break;
     case RD_CN_ACCEPTING:
-        if (!destroyed) break;
         set_state_locked(c, RD_CN_ENDED);
         fire_pending_locked(c, RD_PENDING_ACCEPT, SN_E_CANCELED, &f);
         break;
     case RD_CN_ANSWERED:
-        if (!destroyed) break;
         set_state_locked(c, RD_CN_ENDED);
         how = BY_REJECT;
         break;

@@ -67,9 +67,9 @@ enum rd_pending { RD_PENDING_CONNECT, RD_PENDING_ACCEPT, RD_PENDING_NOTIFY };
 void rd_connector_get(struct rd_connector *c);
 void rd_connector_put(struct rd_connector *c);
 
-/* The queue pair is flushed (destroyed: goes away): ends the connection or the attempt. After it
- * returns the transport holds nothing of the queue pair. No lock held. */
-void rd_connector_qp_ends(struct rd_connector *c, struct rd_qp *qp, bool destroyed);
+/* The queue pair is flushed or goes away: ends the connection or the attempt. After it returns the
+ * transport holds nothing of the queue pair. No lock held. */
+void rd_connector_qp_ends(struct rd_connector *c, struct rd_qp *qp);
 
 /* ---- for listeners ---- */
 

@@ -29,7 +29,7 @@ enum { RD_SGE_MIN = 4 }; /* segments that every queue takes, whatever was asked 
 enum rd_qp_state {
     RD_QP_IDLE,       /* never connected, or the attempt failed */
     RD_QP_CONNECTING, /* a connector has it; nothing flows */
-    RD_QP_COMPLETING, /* active side, in complete(): data may arrive, posting not allowed yet */
+    RD_QP_OPENING,    /* from accept() or complete() on: data may arrive before it is established */
     RD_QP_ESTABLISHED,
     RD_QP_ERROR, /* ended by the peer, an error or a flush: posts are flushed */
     RD_QP_CLOSED /* ended from here: initiator posts are refused, receives flushed */
@@ -61,6 +61,8 @@ struct rd_sendq {
     os_atomic_u32 taken;     /* [stream's send lock] next for the stream */
     os_atomic_u32 stopped;   /* [lock for writes] an error was completed: nothing starts any more */
     enum rd_sendq_mode mode; /* [lock] */
+    bool may_open;           /* [lock] the first message that arrives allows posting */
+    os_atomic_u32 opened;    /* [lock for writes] mode was OPEN once */
     uint32_t ord;            /* [lock] Reads this side may issue at a time */
 };
 
@@ -133,14 +135,15 @@ static inline void rd_qp_conn_unpin(struct rd_qp *qp) {
 /* A connector takes the queue pair. SN_E_CONNECTED: it is or was in use. Takes references both
  * ways. */
 SN_MUST_CHECK sn_status rd_qp_attach(struct rd_qp *qp, struct rd_connector *c);
-/* The connection the queue pair will have; it is polled from now on. */
-void rd_qp_set_conn(struct rd_qp *qp, struct tp_conn *conn);
+/* Accept or complete is about to be called: the connection is polled and data may arrive from now
+ * on. False if the queue pair was ended meanwhile. */
+bool rd_qp_opening(struct rd_qp *qp, struct tp_conn *conn, uint32_t ord);
 /* The attempt of connector c failed: idle again, free for another. Nothing if it has left c. */
 void rd_qp_detach(struct rd_qp *qp, struct rd_connector *c);
-/* Active side: complete() is about to be called. False if it is no longer connecting. */
-bool rd_qp_completing(struct rd_qp *qp);
 /* Posting is allowed from now on. False if the queue pair was ended meanwhile. */
 bool rd_qp_establish(struct rd_qp *qp, uint32_t ord);
+/* A message arrived, so the peer is there, although the transport has not said so yet. */
+void rd_sendq_open_early(struct rd_qp *qp);
 /* The connection is over, the transport holds nothing any more: to ERROR or CLOSED, both queues
  * are flushed. Only with the connection's EVENT lock or none held. */
 void rd_qp_end(struct rd_qp *qp, enum rd_qp_state to);

@@ -12,9 +12,10 @@
 static void set_state_locked(struct rd_qp *qp, enum rd_qp_state to) {
     static const uint8_t legal[] = {
         [RD_QP_IDLE] = TO(RD_QP_CONNECTING) | TO(RD_QP_CLOSED),
-        [RD_QP_CONNECTING] = TO(RD_QP_IDLE) | TO(RD_QP_COMPLETING) | TO(RD_QP_ESTABLISHED) |
-                             TO(RD_QP_ERROR) | TO(RD_QP_CLOSED),
-        [RD_QP_COMPLETING] = TO(RD_QP_ESTABLISHED) | TO(RD_QP_ERROR) | TO(RD_QP_CLOSED),
+        [RD_QP_CONNECTING] =
+            TO(RD_QP_IDLE) | TO(RD_QP_OPENING) | TO(RD_QP_ERROR) | TO(RD_QP_CLOSED),
+        [RD_QP_OPENING] =
+            TO(RD_QP_IDLE) | TO(RD_QP_ESTABLISHED) | TO(RD_QP_ERROR) | TO(RD_QP_CLOSED),
         [RD_QP_ESTABLISHED] = TO(RD_QP_ERROR) | TO(RD_QP_CLOSED),
         [RD_QP_ERROR] = TO(RD_QP_CLOSED),
         [RD_QP_CLOSED] = 0,
@@ -107,45 +108,63 @@ sn_status rd_qp_attach(struct rd_qp *qp, struct rd_connector *c) {
     return st;
 }
 
-void rd_qp_set_conn(struct rd_qp *qp, struct tp_conn *conn) {
+bool rd_qp_opening(struct rd_qp *qp, struct tp_conn *conn, uint32_t ord) {
     os_lock_enter(&qp->lock);
-    if (qp->state == RD_QP_CONNECTING || qp->state == RD_QP_COMPLETING) {
+    bool ok = qp->state == RD_QP_CONNECTING && !qp->dead;
+    if (ok) {
+        set_state_locked(qp, RD_QP_OPENING);
+        os_lock_enter(&qp->sq.lock);
+        qp->sq.may_open = true;
+        qp->sq.ord = ord;
+        os_lock_leave(&qp->sq.lock);
         os_ptr_store_seqcst(&qp->conn, conn);
         join_cqs(qp);
     }
     os_lock_leave(&qp->lock);
+    return ok;
+}
+
+/* What was posted on the strength of an early message goes the way of the attempt. */
+static void close_early_locked(struct rd_qp *qp, struct rd_fire *f) {
+    os_lock_enter(&qp->sq.lock);
+    qp->sq.may_open = false;
+    qp->sq.mode = RD_SQ_UNCONNECTED;
+    os_u32_store_relaxed(&qp->sq.opened, 0);
+    os_u32_store_relaxed(&qp->sq.stopped, 0);
+    rd_cq_enter(qp->initiator_cq);
+    rd_sendq_flush_locked(qp, f);
+    rd_cq_leave(qp->initiator_cq, f);
+    os_lock_leave(&qp->sq.lock);
 }
 
 void rd_qp_detach(struct rd_qp *qp, struct rd_connector *c) {
+    struct rd_fire f;
+    rd_fire_init(&f);
     os_lock_enter(&qp->lock);
-    bool ours = qp->state == RD_QP_CONNECTING && qp->connector == c;
+    bool attempt = qp->state == RD_QP_CONNECTING || qp->state == RD_QP_OPENING;
+    bool ours = attempt && qp->connector == c;
     if (ours) {
         set_state_locked(qp, RD_QP_IDLE);
+        close_early_locked(qp, &f);
         qp->connector = NULL;
         os_ptr_store_seqcst(&qp->conn, NULL);
         part_cqs(qp);
         rd_recvq_rewind(qp);
     }
     os_lock_leave(&qp->lock);
+    rd_fire_run(&f);
     if (ours) rd_connector_put(c);
-}
-
-bool rd_qp_completing(struct rd_qp *qp) {
-    os_lock_enter(&qp->lock);
-    bool ok = qp->state == RD_QP_CONNECTING && !qp->dead;
-    if (ok) set_state_locked(qp, RD_QP_COMPLETING);
-    os_lock_leave(&qp->lock);
-    return ok;
 }
 
 bool rd_qp_establish(struct rd_qp *qp, uint32_t ord) {
     os_lock_enter(&qp->lock);
-    bool ok = qp->state == RD_QP_CONNECTING || qp->state == RD_QP_COMPLETING;
+    bool ok = qp->state == RD_QP_OPENING;
     if (ok) {
         set_state_locked(qp, RD_QP_ESTABLISHED);
         os_lock_enter(&qp->sq.lock);
         qp->sq.mode = RD_SQ_OPEN;
         qp->sq.ord = ord;
+        os_u32_store_relaxed(&qp->sq.opened, 1);
         os_lock_leave(&qp->sq.lock);
     }
     os_lock_leave(&qp->lock);
@@ -164,18 +183,18 @@ void rd_qp_drop_conn(struct rd_qp *qp, struct tp_conn *conn) {
     if (os_u32_load_seqcst(&qp->conn_users) != 0) rd_drain(&qp->conn_users);
 }
 
-static void end_connection(struct rd_qp *qp, bool destroyed) {
+static void end_connection(struct rd_qp *qp) {
     os_lock_enter(&qp->lock);
     struct rd_connector *c = qp->connector;
     if (c) rd_connector_get(c);
     os_lock_leave(&qp->lock);
     if (!c) return;
-    rd_connector_qp_ends(c, qp, destroyed);
+    rd_connector_qp_ends(c, qp);
     rd_connector_put(c);
 }
 
 void rd_qp_break(struct rd_qp *qp) {
-    end_connection(qp, false);
+    end_connection(qp);
     rd_qp_end(qp, RD_QP_ERROR);
 }
 
@@ -195,7 +214,7 @@ void rd_qp_destroy(struct rd_qp *qp) {
     os_lock_enter(&qp->lock);
     qp->dead = true;
     os_lock_leave(&qp->lock);
-    end_connection(qp, true);
+    end_connection(qp);
     rd_qp_end(qp, RD_QP_CLOSED);
     rd_windows_unbind_qp(qp->ad, &qp->windows);
     rd_cq_quiesce(qp->receive_cq);

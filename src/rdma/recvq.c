@@ -129,6 +129,7 @@ void rd_recvq_done(void *ctx, struct tp_receive *recv, sn_status st, uint32_t by
     struct rd_fire f;
     rd_fire_init(&f);
     bool ok = st == SN_OK;
+    if (SN_UNLIKELY(os_u32_load_relaxed(&qp->sq.opened) == 0)) rd_sendq_open_early(qp);
     struct rd_cq_entry e = {
         .qp_context = qp->context,
         .request_context = free_slot(qp, recv),

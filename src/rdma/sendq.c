@@ -114,6 +114,14 @@ void rd_sendq_flush_locked(struct rd_qp *qp, struct rd_fire *f) {
     os_u32_store_release(&sq->visible, sq->tail);
 }
 
+void rd_sendq_open_early(struct rd_qp *qp) {
+    struct rd_sendq *sq = &qp->sq;
+    os_lock_enter(&sq->lock);
+    if (sq->mode == RD_SQ_UNCONNECTED && sq->may_open) sq->mode = RD_SQ_OPEN;
+    os_u32_store_relaxed(&sq->opened, 1);
+    os_lock_leave(&sq->lock);
+}
+
 /* ---- the stream's side ---- */
 
 struct tp_request *rd_sendq_peek(void *ctx) {

@@ -336,6 +336,75 @@ static void accept_bad_arguments_leave_the_request(void) {
     rig_down(&p.r);
 }
 
+static void message_before_establishment_is_told_allows_posting(void) {
+    struct pair p;
+    pair_answered(&p);
+    CHECK_ST(rd_qp_receive(p.r.b.qp, CTX(1), NULL, 0), SN_OK);
+    CHECK_ST(rd_connector_complete(p.r.a.c, rig_arm(&p.com)), SN_PENDING);
+    /* The stream runs ahead of the event. */
+    fake_manual(p.r.cb);
+    os_u32_store_release(&p.r.cb->open, 1);
+    CHECK_ST(rd_qp_send(p.r.b.qp, CTX(2), NULL, 0, 0, 0), SN_E_NOT_CONNECTED);
+    CHECK(fake_arrive(p.r.cb, NULL, 0, 0, 0));
+    CHECK_ST(rd_qp_send(p.r.b.qp, CTX(2), NULL, 0, 0, 0), SN_OK);
+    CHECK_NOT_DONE(&p.acc);
+    fake_run();
+    CHECK_DONE(&p.acc, SN_OK);
+    CHECK_CQE(p.r.b.cq, RD_RECEIVE, 1, SN_OK, 0);
+    CHECK_EQ(fake_take_requests(p.r.cb), 1);
+    rig_down(&p.r);
+}
+
+static void early_posts_of_a_failed_accept_are_cancelled(void) {
+    struct pair p;
+    pair_answered(&p);
+    CHECK_ST(rd_qp_receive(p.r.b.qp, CTX(1), NULL, 0), SN_OK);
+    CHECK_ST(rd_qp_receive(p.r.b.qp, CTX(3), NULL, 0), SN_OK);
+    fake_manual(p.r.cb);
+    os_u32_store_release(&p.r.cb->open, 1);
+    CHECK(fake_arrive(p.r.cb, NULL, 0, 0, 0));
+    CHECK_ST(rd_qp_send(p.r.b.qp, CTX(2), NULL, 0, 0, 0), SN_OK);
+    CHECK(fake_take_receive(p.r.cb) != NULL);
+    rd_connector_cancel(p.r.b.c);
+    CHECK_DONE(&p.acc, SN_E_CANCELED);
+    CHECK_CQE(p.r.b.cq, RD_RECEIVE, 1, SN_OK, 0);
+    CHECK_CQE(p.r.b.cq, RD_SEND, 2, SN_E_CANCELED, 0);
+    CHECK_NO_CQE(p.r.b.cq);
+    CHECK_ST(rd_qp_send(p.r.b.qp, CTX(4), NULL, 0, 0, 0), SN_E_NOT_CONNECTED);
+    rd_qp_flush(p.r.b.qp); /* the receive that the stream had taken is still posted */
+    CHECK_CQE(p.r.b.cq, RD_RECEIVE, 3, SN_E_CANCELED, 0);
+    rig_down(&p.r);
+}
+
+static void flush_while_accepting_cancels_the_accept(void) {
+    struct pair p;
+    pair_answered(&p);
+    CHECK_ST(rd_qp_receive(p.r.b.qp, CTX(1), NULL, 0), SN_OK);
+    rd_qp_flush(p.r.b.qp);
+    CHECK_DONE(&p.acc, SN_E_CANCELED);
+    CHECK_CQE(p.r.b.cq, RD_RECEIVE, 1, SN_E_CANCELED, 0);
+    CHECK_ST(reuse(&p.r, p.r.b.qp, &p.get), SN_E_CONNECTED);
+    fake_run();
+    CHECK_ST(rd_connector_complete(p.r.a.c, rig_arm(&p.com)), SN_PENDING);
+    CHECK_DONE(&p.com, SN_E_ABORTED);
+    rig_down(&p.r);
+}
+
+static void flush_while_connecting_leaves_the_attempt(void) {
+    struct pair p;
+    pair_requested(&p);
+    CHECK_ST(rd_qp_receive(p.r.a.qp, CTX(1), NULL, 0), SN_OK);
+    rd_qp_flush(p.r.a.qp);
+    CHECK_CQE(p.r.a.cq, RD_RECEIVE, 1, SN_E_CANCELED, 0);
+    CHECK_ST(rd_connector_accept(p.r.b.c, p.r.b.qp, 1, 1, NULL, 0, rig_arm(&p.acc)), SN_PENDING);
+    fake_run();
+    CHECK_DONE(&p.con, SN_OK);
+    rd_qp_flush(p.r.a.qp);
+    CHECK_ST(rd_connector_complete(p.r.a.c, rig_arm(&p.com)), SN_PENDING);
+    CHECK_DONE(&p.com, SN_OK);
+    rig_down(&p.r);
+}
+
 /* ---- saying no ---- */
 
 static void reject_by_callee_refuses_with_data(void) {
@@ -851,7 +920,11 @@ TEST_MAIN(TEST(bind_twice_is_address_bound), TEST(bind_foreign_address_is_invali
           TEST(connect_outcomes_are_told), TEST(reply_before_connect_returns_is_not_lost),
           TEST(calls_out_of_order_are_refused), TEST(private_data_has_its_exact_length_both_ways),
           TEST(read_limits_follow_the_table), TEST(accept_waits_for_complete),
-          TEST(accept_bad_arguments_leave_the_request), TEST(reject_by_callee_refuses_with_data),
+          TEST(accept_bad_arguments_leave_the_request),
+          TEST(message_before_establishment_is_told_allows_posting),
+          TEST(early_posts_of_a_failed_accept_are_cancelled),
+          TEST(flush_while_accepting_cancels_the_accept),
+          TEST(flush_while_connecting_leaves_the_attempt), TEST(reject_by_callee_refuses_with_data),
           TEST(destroy_before_accept_rejects), TEST(reject_by_caller_refuses_the_accept),
           TEST(caller_destroyed_after_answer_refuses_the_accept),
           TEST(caller_pair_destroyed_after_answer_refuses_the_accept),
