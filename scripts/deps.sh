@@ -14,7 +14,8 @@ clang:clang
 gcovr:gcovr
 ip:iproute2
 tc:iproute2
-setpriv:util-linux"
+setpriv:util-linux
+pkg-config:pkg-config"
 
 case "${1:-build}" in
 build) wanted=$build ;;

@@ -110,4 +110,13 @@ make_file() {
     [[ $(stat -c %s "$1") -eq $2 ]] || fail "cannot make $1"
 }
 
+# as_nobody: sets NOBODY, the words that run a program as another user; skips where that cannot be.
+as_nobody() {
+    chmod 755 "$work"
+    mkdir -m 777 "$work/coverage" # where an instrumented program may write
+    NOBODY=(setpriv --reuid 65534 --clear-groups env "GCOV_PREFIX=$work/coverage")
+    "${NOBODY[@]}" "$SOFTND" --version >/dev/null 2>&1 ||
+        skip "another user cannot run the program here"
+}
+
 have_ipv6() { "$SOFTND" info | grep '::1' >/dev/null; }
