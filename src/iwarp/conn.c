@@ -223,6 +223,20 @@ void iw_linger(struct iw_conn *c) {
         iw_set_interest(c);
 }
 
+/* No farewell: nobody is there, or nothing was said that could be lost. An attempt that came to
+ * nothing is reset, so that the same pair of addresses can be used again at once. */
+static bool ends_at_once(const struct iw_conn *c, sn_status st) {
+    switch (iw_state(c)) {
+    case IW_CONNECTING:
+    case IW_WAIT_REQUEST:
+        return true;
+    case IW_WAIT_REPLY:
+        return c->tx.raw_len == 0;
+    default:
+        return st == SN_E_PEER_GONE;
+    }
+}
+
 void iw_fail(struct iw_conn *c, sn_status st, const struct rdmap_fault *fault,
              const struct terminate_about *about) {
     switch (iw_state(c)) {
@@ -254,9 +268,9 @@ void iw_fail(struct iw_conn *c, sn_status st, const struct rdmap_fault *fault,
     case IW_DEAD:
         return;
     }
-    if (st == SN_E_PEER_GONE || iw_state(c) == IW_CONNECTING || iw_state(c) == IW_WAIT_REQUEST) {
+    if (ends_at_once(c, st)) {
         let_go(c);
-        iw_drop_socket(c, false);
+        iw_drop_socket(c, iw_state(c) == IW_WAIT_REPLY);
     } else {
         iw_farewell(c, fault, about);
     }
@@ -274,7 +288,8 @@ static void close_conn(struct tp_conn *tc) {
     switch (iw_state(c)) {
     case IW_CONNECTING:
     case IW_WAIT_REQUEST:
-        iw_drop_socket(c, false);
+    case IW_WAIT_REPLY:
+        iw_drop_socket(c, true);
         break;
     case IW_LINGER:
     case IW_DEAD:
