@@ -140,6 +140,7 @@ static void free_adapter(void *arg) {
         tp_engine_destroy(ad->eng);
     }
     rd_table_fini(&ad->table);
+    rd_iomap_fini(&ad->io);
     os_lock_fini(&ad->job_lock);
     os_free(ad);
     os_u32_fetch_sub_acq_rel(&live_adapters, 1);
@@ -212,7 +213,9 @@ sn_status rd_adapter_open(uint64_t id, struct rd_adapter **out) {
     os_lock_init(&ad->job_lock, OS_RANK_LEAF);
     sn_list_init(&ad->jobs);
     os_u32_fetch_add_acq_rel(&live_adapters, 1);
+    rd_iomap_init(&ad->io);
     st = rd_table_init(&ad->table, &ad->counters);
+    ad->table.io = &ad->io;
     if (st == SN_OK) st = tp_engine_create(&ad->eng);
     if (st != SN_OK) {
         free_adapter(ad);

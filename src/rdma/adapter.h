@@ -8,6 +8,7 @@
 
 #include "os/prim/lock.h"
 #include "rdma/counters.h"
+#include "rdma/iomap.h"
 #include "rdma/rd.h"
 #include "rdma/table.h"
 #include "transport/engine.h"
@@ -25,6 +26,8 @@ struct rd_adapter {
     char name[OS_NETIF_NAME_MAX]; /* [const] the interface */
     struct tp_engine *eng;        /* [const] */
     struct rd_table table;
+    struct rd_iomap io;
+    uint32_t last_pd_id; /* [table lock] */
     struct rd_adapter_counters counters;
     os_atomic_u64 next_qp_id;
     os_lock job_lock; /* rank LEAF */

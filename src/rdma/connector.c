@@ -572,7 +572,6 @@ static void on_disconnected(void *owner, sn_status st) {
     struct rd_fire f;
     rd_fire_init(&f);
     struct rd_qp *qp = NULL;
-    (void)st; /* why it ended is told by the requests that failed */
     os_lock_enter(&c->lock);
     if (c->state == RD_CN_CONNECTED || c->state == RD_CN_COMPLETING) {
         set_state_locked(c, RD_CN_BROKEN);
@@ -585,7 +584,11 @@ static void on_disconnected(void *owner, sn_status st) {
     }
     os_lock_leave(&c->lock);
     rd_fire_run(&f);
-    if (qp) rd_qp_end(qp, RD_QP_ERROR);
+    if (!qp) return;
+    if (st == SN_OK && qp->hold_on_disconnect)
+        rd_qp_hold(qp);
+    else
+        rd_qp_end(qp, RD_QP_ERROR);
 }
 
 sn_status rd_connector_notify_disconnect(struct rd_connector *c, struct rd_async *a) {
@@ -764,12 +767,19 @@ bool rd_connector_take_request(struct rd_connector *c, struct tp_conn *conn) {
 static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t len,
                                enum tp_right right, struct tp_access *out) {
     struct rd_qp *qp = ctx;
-    return rd_table_access(&qp->ad->table, qp->id, token, addr, len, right, out);
+    sn_status st = rd_table_access(&qp->ad->table, qp->id, token, addr, len, right, out);
+    if (SN_UNLIKELY(st == SN_OK && ((struct rd_slot *)out->hold)->pd != qp->pd)) {
+        rd_table_access_end(out);
+        rd_count_any(&qp->ad->counters.refused_pd, 1);
+        st = SN_E_PD;
+    }
+    return st;
 }
 
 static sn_status remote_invalidate(void *ctx, uint32_t token) {
     struct rd_qp *qp = ctx;
-    return rd_window_invalidate_token(qp->ad, qp->id, token);
+    sn_status st = rd_window_invalidate_token(qp->ad, qp->id, token);
+    return st == SN_E_TOKEN ? rd_fastreg_invalidate_remote(qp->ad, qp->pd, token) : st;
 }
 
 const struct tp_upcalls rd_upcalls = {

@@ -47,16 +47,23 @@ static void run_overrun(struct rd_job *job) {
     rd_cq_put(cq);
 }
 
+static void fire_one_locked(struct rd_cq *cq, struct rd_async *a, sn_status st, struct rd_fire *f) {
+    if (a == &cq->arm) cq->arm_state = RD_ARM_FIRING;
+    rd_fire_add(f, &cq->busy, a, st);
+}
+
 SN_COLD static void overrun_locked(struct rd_cq *cq, struct rd_fire *f) {
     if (os_u32_load_relaxed(&cq->failed)) return;
     os_u32_store_release(&cq->failed, 1);
     rd_count_any(&cq->ad->counters.cq_overruns, 1);
     SN_LIST_FOR_SAFE(it, tmp, &cq->pending)
-    rd_fire_add(f, &cq->busy, SN_CONTAINER(it, struct rd_async, link), SN_E_OVERRUN);
+    fire_one_locked(cq, SN_CONTAINER(it, struct rd_async, link), SN_E_OVERRUN, f);
     memset(cq->armed, 0, sizeof cq->armed);
     os_ref_get(&cq->refs); /* the job's */
     rd_job_post(cq->ad, &cq->overrun_job);
 }
+
+static void arm_fired(struct rd_async *a, sn_status st);
 
 /* ---- create, destroy, resize ---- */
 
@@ -78,6 +85,9 @@ sn_status rd_cq_create(struct rd_adapter *ad, uint32_t depth, struct rd_cq **out
     sn_list_init(&cq->members);
     sn_list_init(&cq->due);
     rd_job_init(&cq->overrun_job, run_overrun);
+    sn_list_init(&cq->arm.link);
+    cq->arm.done = arm_fired;
+    cq->arm_again = -1;
     rd_adapter_get(ad);
     cq->ad = ad;
     *out = cq;
@@ -162,7 +172,7 @@ static void fire_locked(struct rd_cq *cq, bool errors_too, struct rd_fire *f) {
         uint64_t type = a->core;
         if (type == RD_NOTIFY_ERRORS && !errors_too) continue;
         cq->armed[type]--;
-        rd_fire_add(f, &cq->busy, a, SN_OK);
+        fire_one_locked(cq, a, SN_OK, f);
         rd_count(&cq->counters.notified, 1);
     }
     cq->reported = cq->newest;
@@ -332,15 +342,23 @@ static bool fires_at_once_locked(const struct rd_cq *cq, enum rd_notify type) {
     return false;
 }
 
-sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a) {
-    if (type != RD_NOTIFY_ERRORS && type != RD_NOTIFY_ANY && type != RD_NOTIFY_SOLICITED)
-        return SN_E_PARAM;
+/* The application is about to sleep. */
+static void before_sleep(struct rd_cq *cq) {
     /* A poll under way in another thread keeps the queue hot; the engine's tick ends that. */
     if (os_lock_try(&cq->poll_lock)) {
         tp_engine_cool(cq->ad->eng, &cq->hot);
         os_lock_leave(&cq->poll_lock);
     }
     flush_reports(cq);
+}
+
+static bool type_legal(enum rd_notify type) {
+    return type == RD_NOTIFY_ERRORS || type == RD_NOTIFY_ANY || type == RD_NOTIFY_SOLICITED;
+}
+
+sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a) {
+    if (!type_legal(type)) return SN_E_PARAM;
+    before_sleep(cq);
     struct rd_fire f;
     rd_fire_init(&f);
     sn_list_init(&a->link);
@@ -360,12 +378,82 @@ sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a
     return SN_PENDING;
 }
 
+/* ANY includes SOLICITED, which includes ERRORS. */
+static bool type_stronger(enum rd_notify a, enum rd_notify b) {
+    return a != b && (a == RD_NOTIFY_ANY || b == RD_NOTIFY_ERRORS);
+}
+
+static void arm_locked(struct rd_cq *cq, enum rd_notify type, struct rd_fire *f) {
+    struct rd_async *a = &cq->arm;
+    if (cq->arm_state == RD_ARM_FIRING) {
+        if (cq->arm_again < 0 || type_stronger(type, (enum rd_notify)cq->arm_again))
+            cq->arm_again = (int)type;
+        return;
+    }
+    if (cq->arm_state == RD_ARM_IDLE) {
+        if (cq->dead) return;
+        if (os_u32_load_relaxed(&cq->failed)) {
+            fire_one_locked(cq, a, SN_E_OVERRUN, f);
+            return;
+        }
+        a->core = type;
+        cq->armed[type]++;
+        cq->arm_state = RD_ARM_PENDING;
+        sn_list_push_back(&cq->pending, &a->link);
+    } else if (type_stronger(type, (enum rd_notify)a->core)) {
+        cq->armed[a->core]--;
+        cq->armed[type]++;
+        a->core = type;
+    }
+    if (fires_at_once_locked(cq, (enum rd_notify)a->core))
+        fire_locked(cq, a->core == RD_NOTIFY_ERRORS, f);
+}
+
+sn_status rd_cq_arm(struct rd_cq *cq, enum rd_notify type) {
+    if (!type_legal(type) || !cq->on_notify) return SN_E_PARAM;
+    before_sleep(cq);
+    struct rd_fire f;
+    rd_fire_init(&f);
+    os_lock_enter(&cq->lock);
+    arm_locked(cq, type, &f);
+    os_lock_leave(&cq->lock);
+    rd_fire_run(&f);
+    return SN_OK;
+}
+
+static void arm_fired(struct rd_async *a, sn_status st) {
+    struct rd_cq *cq = SN_CONTAINER(a, struct rd_cq, arm);
+    os_lock_enter(&cq->lock);
+    cq->arm_state = RD_ARM_IDLE;
+    int again = cq->arm_again;
+    cq->arm_again = -1;
+    os_lock_leave(&cq->lock);
+    if (st == SN_E_CANCELED) return;
+    cq->on_notify(cq->notify_ctx, st);
+    if (again < 0) return;
+    struct rd_fire f;
+    rd_fire_init(&f);
+    os_lock_enter(&cq->lock);
+    arm_locked(cq, (enum rd_notify)again, &f);
+    os_lock_leave(&cq->lock);
+    rd_fire_run(&f);
+}
+
+void rd_cq_set_callback(struct rd_cq *cq, void (*fn)(void *ctx, sn_status st), void *ctx) {
+    cq->on_notify = fn;
+    cq->notify_ctx = ctx;
+}
+
+uint32_t rd_cq_queued(struct rd_cq *cq) {
+    return os_u32_load_acquire(&cq->queued);
+}
+
 void rd_cq_cancel(struct rd_cq *cq) {
     struct rd_fire f;
     rd_fire_init(&f);
     os_lock_enter(&cq->lock);
     SN_LIST_FOR_SAFE(it, tmp, &cq->pending)
-    rd_fire_add(&f, &cq->busy, SN_CONTAINER(it, struct rd_async, link), SN_E_CANCELED);
+    fire_one_locked(cq, SN_CONTAINER(it, struct rd_async, link), SN_E_CANCELED, &f);
     memset(cq->armed, 0, sizeof cq->armed);
     os_lock_leave(&cq->lock);
     rd_fire_run(&f);

@@ -62,6 +62,11 @@ struct rd_cq {
     os_atomic_u32 due_count;    /* [lock for writes] */
     os_atomic_ptr recent;       /* [lock for writes] the member that gave the last completion */
     struct rd_busy busy;
+    struct rd_async arm; /* of rd_cq_arm; on `pending` while PENDING */
+    enum { RD_ARM_IDLE, RD_ARM_PENDING, RD_ARM_FIRING } arm_state; /* [lock] */
+    int arm_again;                              /* [lock] armed while firing: the type, or -1 */
+    void (*on_notify)(void *ctx, sn_status st); /* [const] */
+    void *notify_ctx;                           /* [const] */
     struct rd_job overrun_job;
     struct rd_cq_counters counters;
 };

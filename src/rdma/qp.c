@@ -70,6 +70,8 @@ sn_status rd_qp_create(struct rd_adapter *ad, const struct rd_qp_attr *attr,
     init_parts(qp);
     os_ref_init(&qp->refs);
     qp->context = attr->context;
+    qp->pd = attr->pd ? rd_pd_id(attr->pd) : 0;
+    qp->hold_on_disconnect = attr->hold_on_disconnect;
     qp->id = os_u64_fetch_add_relaxed(&ad->next_qp_id, 1) + 1;
     rd_cq_get(attr->receive_cq);
     rd_cq_get(attr->initiator_cq);

@@ -40,7 +40,10 @@ struct rd_sendq_slot {
     void *context;
     struct rd_window *window; /* bind, invalidate: a reference; else NULL */
     uint64_t bind_id;
-    uint8_t type; /* enum rd_request_type */
+    struct rd_region *region; /* fast register and its invalidate: a reference; else NULL */
+    struct rd_fastreg *fast;  /* fast register until its turn */
+    uint8_t invalidate_sink;  /* Read: end the fast registration of its first segment */
+    uint8_t type;             /* enum rd_request_type */
     uint8_t silent;
     uint8_t done;
     uint8_t status; /* sn_status, once done */
@@ -93,6 +96,8 @@ struct rd_qp {
     struct rd_srq *srq;                      /* [const] reference or NULL */
     void *context;                           /* [const] the front end's */
     uint64_t id;                             /* [const] unique in the adapter */
+    uint32_t pd;                             /* [const] protection domain, 0: none */
+    bool hold_on_disconnect;                 /* [const] see rd_qp_attr */
 
     os_atomic_ptr conn;       /* [lock for writes; pairs with conn_users] struct tp_conn */
     os_atomic_u32 conn_users; /* [atomic: pairs with conn] */
@@ -147,6 +152,8 @@ void rd_sendq_open_early(struct rd_qp *qp);
 /* The connection is over, the transport holds nothing any more: to ERROR or CLOSED, both queues
  * are flushed. Only with the connection's EVENT lock or none held. */
 void rd_qp_end(struct rd_qp *qp, enum rd_qp_state to);
+/* The peer closed in order and the queue pair holds its requests: to ERROR, nothing is flushed. */
+void rd_qp_hold(struct rd_qp *qp);
 /* Takes the connection's pointer away and waits until nobody uses it. No lock held. */
 void rd_qp_drop_conn(struct rd_qp *qp, struct tp_conn *conn);
 /* Ends the connection from this side, as after an error, and flushes. No lock held. */

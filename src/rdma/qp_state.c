@@ -79,6 +79,20 @@ void rd_qp_end(struct rd_qp *qp, enum rd_qp_state to) {
     if (c) rd_connector_put(c);
 }
 
+void rd_qp_hold(struct rd_qp *qp) {
+    os_lock_enter(&qp->lock);
+    if (qp->state != RD_QP_CLOSED && qp->state != RD_QP_ERROR) set_state_locked(qp, RD_QP_ERROR);
+    struct rd_connector *c = qp->connector;
+    qp->connector = NULL;
+    part_cqs(qp);
+    os_lock_enter(&qp->sq.lock);
+    qp->sq.mode = RD_SQ_CLOSED; /* not connected; what was posted waits for the flush */
+    os_lock_leave(&qp->sq.lock);
+    rd_recvq_rewind(qp);
+    os_lock_leave(&qp->lock);
+    if (c) rd_connector_put(c);
+}
+
 void rd_qp_flush(struct rd_qp *qp) {
     struct rd_fire f[2];
     rd_fire_init(&f[0]);

@@ -39,6 +39,8 @@ struct rd_srq;
 struct rd_qp;
 struct rd_connector;
 struct rd_listener;
+struct rd_pd;
+struct rd_io;
 
 struct rd_async {
     struct sn_list link; /* the core's while pending */
@@ -105,6 +107,39 @@ SN_MUST_CHECK sn_status rd_region_deregister(struct rd_region *r);
 uint32_t rd_region_local_token(const struct rd_region *r);
 uint32_t rd_region_remote_token(const struct rd_region *r);
 
+/* Before the first registration: only queue pairs of this domain may use the region. */
+void rd_region_set_pd(struct rd_region *r, const struct rd_pd *pd);
+
+/* Protection domains (domain.c). A queue pair and a region with the same one belong together;
+ * those without (the default) form a domain of their own. The privileged token gives queue pairs
+ * of the domain local access to all that is mapped (below), by logical address; never remote
+ * access. */
+SN_MUST_CHECK sn_status rd_pd_create(struct rd_adapter *ad, struct rd_pd **out);
+/* Nothing uses it any more. */
+void rd_pd_destroy(struct rd_pd *pd);
+uint32_t rd_pd_id(const struct rd_pd *pd); /* never 0 */
+uint32_t rd_pd_token(const struct rd_pd *pd);
+
+/* Logical addresses (iomap.c): the adapter's own names for pages of RD_IO_PAGE bytes. */
+#define RD_IO_PAGE 4096ull
+/* Maps the pages that [va, va+len) touches; scattered: neighbours do not follow each other. The
+ * memory is not looked at. SN_E_PARAM (empty, wraps), SN_E_RESOURCES (4 GiB, or a million). */
+SN_MUST_CHECK sn_status rd_io_map(struct rd_adapter *ad, const void *va, size_t len, bool scattered,
+                                  struct rd_io **out);
+uint64_t rd_io_pages(const struct rd_io *io);
+uint64_t rd_io_page(const struct rd_io *io, uint64_t i); /* the logical address of page i */
+/* Waits until accesses in flight are over; afterwards its addresses lead nowhere. */
+void rd_io_unmap(struct rd_adapter *ad, struct rd_io *io);
+bool rd_io_mapped(struct rd_adapter *ad, uint64_t logical);
+
+/* Makes a region one for fast registration (fastreg.c), of up to max_pages; again: changes the
+ * numbers. remote: remote rights may be asked for later. fixed: all its registrations have the
+ * same remote token, else each has a fresh one. Both tokens are readable afterwards.
+ * SN_E_RESOURCES above RD_FAST_PAGES_MAX; SN_E_STATE: registered. */
+#define RD_FAST_PAGES_MAX 65536
+SN_MUST_CHECK sn_status rd_region_init_fast(struct rd_region *r, uint32_t max_pages, bool remote,
+                                            bool fixed);
+
 SN_MUST_CHECK sn_status rd_window_create(struct rd_adapter *ad, struct rd_window **out);
 void rd_window_destroy(struct rd_window *w);
 uint32_t rd_window_token(const struct rd_window *w); /* 0 while unbound */
@@ -142,6 +177,14 @@ enum rd_notify { RD_NOTIFY_ERRORS, RD_NOTIFY_ANY, RD_NOTIFY_SOLICITED };
 /* Arms once; many may be outstanding. done: SN_OK, SN_E_CANCELED, SN_E_OVERRUN, SN_E_INTERNAL.
  * Also returned at once: SN_E_PARAM (type). */
 SN_MUST_CHECK sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a);
+/* The other way to be notified: fn is called once per arm, as done is; an arm before that merges
+ * into the stronger type (ANY, SOLICITED, ERRORS). Nothing is called for a cancelled arm. Set the
+ * callback before the queue is used. */
+void rd_cq_set_callback(struct rd_cq *cq, void (*fn)(void *ctx, sn_status st), void *ctx);
+/* SN_E_PARAM: type, or no callback. */
+SN_MUST_CHECK sn_status rd_cq_arm(struct rd_cq *cq, enum rd_notify type);
+/* How many results are queued now. */
+uint32_t rd_cq_queued(struct rd_cq *cq);
 /* Completes all pending notifications with SN_E_CANCELED in issue order before it returns. */
 void rd_cq_cancel(struct rd_cq *cq);
 
@@ -153,6 +196,8 @@ void rd_srq_destroy(struct rd_srq *srq);
 SN_MUST_CHECK sn_status rd_srq_modify(struct rd_srq *srq, uint32_t depth,
                                       uint32_t notify_threshold);
 SN_MUST_CHECK sn_status rd_srq_notify(struct rd_srq *srq, struct rd_async *a);
+/* The same, but only when the number falls below from now on. */
+SN_MUST_CHECK sn_status rd_srq_notify_falling(struct rd_srq *srq, struct rd_async *a);
 void rd_srq_cancel(struct rd_srq *srq);
 /* SN_E_TOO_LONG, SN_E_FULL, SN_E_TOO_MANY_SGE. */
 SN_MUST_CHECK sn_status rd_srq_post(struct rd_srq *srq, void *context, const struct tp_sge *sge,
@@ -167,6 +212,10 @@ struct rd_qp_attr {
     uint32_t receive_depth, initiator_depth;
     uint32_t max_receive_sge, max_initiator_sge;
     uint32_t inline_bytes;
+    const struct rd_pd *pd; /* NULL: none */
+    /* A peer that disconnects in order leaves the queues as they are; rd_qp_flush empties them.
+     * Otherwise the disconnect does. */
+    bool hold_on_disconnect;
 };
 enum rd_qp_attr_fault { /* which member was refused, with SN_E_PARAM */
                         RD_QP_ATTR_OK,
@@ -193,7 +242,8 @@ enum { /* post flags */
        RD_POST_SOLICIT = 4,
        RD_POST_INLINE = 8,
        RD_POST_INVALIDATE = 16,
-       RD_POST_DEFER = 32 /* do not start before the next post without it */
+       RD_POST_DEFER = 32,          /* do not start before the next post without it */
+       RD_POST_READ_INVALIDATE = 64 /* Read: success ends the fast registration of segment 0 */
 };
 /* Posts: SN_OK accepted, the outcome is a completion. SN_E_NOT_CONNECTED (all but receive),
  * SN_E_TOO_LONG, SN_E_FULL, SN_E_TOO_MANY_SGE, SN_E_REQUEST (Read with outbound limit 0; receive
@@ -217,6 +267,20 @@ SN_MUST_CHECK sn_status rd_qp_bind(struct rd_qp *qp, void *context, struct rd_re
 /* An unbound window completes with SN_E_REQUEST. */
 SN_MUST_CHECK sn_status rd_qp_invalidate(struct rd_qp *qp, void *context, struct rd_window *w,
                                          uint32_t flags);
+/* r was made with rd_region_init_fast. The pages form one region that starts fbo bytes into the
+ * first, is len bytes long and is addressed from base on. rights: RD_LOCAL_WRITE ... At once:
+ * SN_E_STATE (not initialised), SN_E_RIGHTS (remote rights, initialised without), SN_E_PD,
+ * SN_E_PARAM (page count, alignment, a page that is not mapped, fbo, len, base). The remote token
+ * is readable when this returns. Completes with SN_E_REQUEST while it is registered. */
+SN_MUST_CHECK sn_status rd_qp_fast_register(struct rd_qp *qp, void *context, struct rd_region *r,
+                                            const uint64_t *pages, uint32_t count, uint32_t fbo,
+                                            size_t len, uint64_t base, uint32_t rights,
+                                            uint32_t flags);
+/* Ends a fast registration. SN_E_PD. Completes with SN_E_REQUEST if there is none. */
+SN_MUST_CHECK sn_status rd_qp_invalidate_region(struct rd_qp *qp, void *context,
+                                                struct rd_region *r, uint32_t flags);
+/* Starts what was posted with RD_POST_DEFER. */
+void rd_qp_start_deferred(struct rd_qp *qp);
 /* "iwarp", "local", or "none" while not connected. */
 const char *rd_qp_transport(const struct rd_qp *qp);
 

@@ -23,6 +23,7 @@ sn_status rd_region_create(struct rd_adapter *ad, struct rd_region **out) {
 void rd_region_put(struct rd_region *r) {
     if (!os_ref_put(&r->refs)) return;
     struct rd_adapter *ad = r->ad;
+    rd_fastreg_fini(r);
     os_free(r);
     rd_adapter_put(ad);
 }
@@ -53,11 +54,12 @@ static void fill_slot(struct rd_slot *s, const struct rd_region *r, enum rd_slot
     s->len = r->len;
     s->kind = kind;
     s->rights = rights;
+    s->pd = r->pd;
 }
 
 static sn_status register_locked(struct rd_region *r, const void *buf, size_t len, uint32_t flags) {
     struct rd_table *t = &r->ad->table;
-    if (r->local) return SN_E_REQUEST;
+    if (r->local || r->fast_local) return SN_E_REQUEST;
     struct rd_slot *local, *remote;
     sn_status st = rd_slot_alloc_locked(t, &local);
     if (st != SN_OK) return st;
@@ -71,8 +73,8 @@ static sn_status register_locked(struct rd_region *r, const void *buf, size_t le
     r->flags = flags;
     r->local = local;
     r->remote = remote;
-    fill_slot(local, r, RD_SLOT_LOCAL, local_rights(flags));
-    fill_slot(remote, r, RD_SLOT_REMOTE, remote_rights(flags));
+    fill_slot(local, r, r->pd ? RD_SLOT_PD_LOCAL : RD_SLOT_LOCAL, local_rights(flags));
+    fill_slot(remote, r, r->pd ? RD_SLOT_PD_REMOTE : RD_SLOT_REMOTE, remote_rights(flags));
     rd_slot_publish_locked(local);
     rd_slot_publish_locked(remote);
     os_u32_store_release(&r->local_token, local->value);
@@ -141,7 +143,12 @@ void rd_region_destroy(struct rd_region *r) {
     os_lock_leave(&r->ad->table.lock);
     rd_windows_unbind_region(r);
     if (slots[0]) end_slots(r->ad, slots);
+    rd_fastreg_destroy(r);
     rd_region_put(r);
+}
+
+void rd_region_set_pd(struct rd_region *r, const struct rd_pd *pd) {
+    r->pd = rd_pd_id(pd);
 }
 
 uint32_t rd_region_local_token(const struct rd_region *r) {

@@ -8,6 +8,8 @@
 
 #include "rdma/adapter.h"
 
+struct rd_fastreg;
+
 struct rd_region {
     struct os_ref refs; /* the front end's, one per bound window */
     struct rd_adapter *ad;
@@ -17,6 +19,15 @@ struct rd_region {
     size_t len;                              /* [table lock] bytes */
     uint32_t flags;                          /* [table lock] RD_LOCAL_WRITE ... */
     struct sn_list windows;                  /* [table lock] bound ones */
+    uint32_t pd;                             /* [const] protection domain, 0: none */
+    /* fast registration (fastreg.c), all [table lock] */
+    struct rd_slot *fast_local;  /* the local token, for life; NULL: not initialised for it */
+    struct rd_slot *next_remote; /* the remote token of the next registration, if chosen */
+    struct rd_fastreg *current;  /* registered now, or ending */
+    uint32_t max_pages;
+    bool remote_access, fixed_token;
+    bool ending; /* waiting for accesses in flight */
+    bool dead;   /* destroyed by the front end */
 };
 
 struct rd_window {
@@ -50,6 +61,27 @@ SN_MUST_CHECK sn_status rd_window_invalidate(struct rd_window *w, uint64_t qp_id
 /* A peer's Send with Invalidate: SN_E_TOKEN, SN_E_PD. */
 SN_MUST_CHECK sn_status rd_window_invalidate_token(struct rd_adapter *ad, uint64_t qp_id,
                                                    uint32_t token);
+/* ---- fast registration ---- */
+
+/* Post: checks and copies the arguments, chooses the remote token. SN_E_STATE, SN_E_PARAM,
+ * SN_E_RIGHTS, SN_E_NOMEM, SN_E_RESOURCES. Locks up to SQ held, as for all of these. */
+SN_MUST_CHECK sn_status rd_fastreg_prepare(struct rd_region *r, const uint64_t *pages,
+                                           uint32_t count, uint32_t fbo, size_t len, uint64_t base,
+                                           uint32_t rights, struct rd_fastreg **out);
+/* Its turn, takes fr: SN_E_REQUEST if the region is registered, or is gone. */
+SN_MUST_CHECK sn_status rd_fastreg_run(struct rd_region *r, struct rd_fastreg *fr);
+/* It was flushed: frees fr. */
+void rd_fastreg_abandon(struct rd_region *r, struct rd_fastreg *fr);
+/* SN_E_REQUEST: not registered. */
+SN_MUST_CHECK sn_status rd_fastreg_invalidate(struct rd_region *r);
+/* By token: SN_E_TOKEN (not one of a fast-registered region), SN_E_PD. */
+SN_MUST_CHECK sn_status rd_fastreg_invalidate_remote(struct rd_adapter *ad, uint32_t pd,
+                                                     uint32_t token);
+void rd_fastreg_invalidate_local(struct rd_adapter *ad, uint32_t pd, uint32_t token);
+const struct rd_pages *rd_fastreg_pages(const void *fastreg);
+void rd_fastreg_destroy(struct rd_region *r);
+void rd_fastreg_fini(struct rd_region *r);
+
 /* Unbind every window of a region, or on a queue pair's list. */
 void rd_windows_unbind_region(struct rd_region *r);
 void rd_windows_unbind_qp(struct rd_adapter *ad, struct sn_list *qp_windows);

@@ -58,6 +58,15 @@ static void count_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn
         rd_count(s->type == RD_READ ? &c->read_bytes : &c->tx_bytes, s->req.length);
 }
 
+static void drop_objects(struct rd_sendq_slot *s) {
+    if (s->window) rd_window_put(s->window);
+    if (s->fast) rd_fastreg_abandon(s->region, s->fast);
+    if (s->region) rd_region_put(s->region);
+    s->window = NULL;
+    s->fast = NULL;
+    s->region = NULL;
+}
+
 /* Completes from the oldest on what is done. An error stops the queue: everything behind it ends
  * as cancelled, whatever the stream said. */
 static void retire_locked(struct rd_qp *qp, struct rd_fire *f) {
@@ -69,14 +78,15 @@ static void retire_locked(struct rd_qp *qp, struct rd_fire *f) {
         sn_status st = (sn_status)s->status;
         if (os_u32_load_relaxed(&sq->stopped) && st == SN_OK) st = SN_E_CANCELED;
         if (st != SN_OK) os_u32_store_release(&sq->stopped, 1);
+        if (SN_UNLIKELY(s->invalidate_sink) && st == SN_OK && s->req.sge_count)
+            rd_fastreg_invalidate_local(qp->ad, qp->pd, s->req.sge[0].token);
         if (st != SN_OK || !s->silent) {
             if (!entered) rd_cq_enter(qp->initiator_cq);
             entered = true;
             put_completion(qp, s, st, f);
         }
         count_completion(qp, s, st);
-        if (s->window) rd_window_put(s->window);
-        s->window = NULL;
+        drop_objects(s);
         sq->head++;
     }
     if (entered) rd_cq_leave(qp->initiator_cq, f);
@@ -105,10 +115,8 @@ void rd_sendq_flush_locked(struct rd_qp *qp, struct rd_fire *f) {
             st = (sn_status)s->status;
         put_completion(qp, s, st, f);
         count_completion(qp, s, st);
-        if (!s->window) continue;
-        if (s->type == RD_BIND) rd_window_bind_undo(s->window, s->bind_id);
-        rd_window_put(s->window);
-        s->window = NULL;
+        if (s->window && s->type == RD_BIND) rd_window_bind_undo(s->window, s->bind_id);
+        drop_objects(s);
     }
     os_u32_store_relaxed(&sq->taken, sq->tail);
     os_u32_store_release(&sq->visible, sq->tail);
@@ -134,6 +142,12 @@ struct tp_request *rd_sendq_peek(void *ctx) {
 
 static sn_status run_local(struct rd_qp *qp, struct rd_sendq_slot *s) {
     if (s->type == RD_BIND) return rd_window_bind_run(s->window, s->bind_id);
+    if (s->type == RD_FAST_REGISTER) {
+        struct rd_fastreg *fast = s->fast;
+        s->fast = NULL;
+        return rd_fastreg_run(s->region, fast);
+    }
+    if (s->region) return rd_fastreg_invalidate(s->region);
     return rd_window_invalidate(s->window, qp->id);
 }
 
@@ -160,7 +174,10 @@ struct post {
     void *context;
     uint32_t flags; /* RD_POST_* */
     struct rd_window *window;
-    struct rd_region *region; /* bind */
+    struct rd_region *region; /* bind, fast register and its invalidate */
+    const uint64_t *pages;    /* fast register */
+    uint32_t page_count, fbo;
+    uint64_t base;
     const void *buf;
     size_t len;
     uint32_t rights;
@@ -187,9 +204,21 @@ static sn_status fill_slot_locked(struct rd_qp *qp, struct rd_sendq_slot *s, con
     s->silent = (p->flags & RD_POST_SILENT) != 0;
     s->done = 0;
     s->window = NULL;
+    s->region = NULL;
+    s->fast = NULL;
+    s->invalidate_sink = (p->flags & RD_POST_READ_INVALIDATE) != 0 && p->type == RD_READ;
     if (p->req.flags & TP_F_INLINE) return copy_inline(sq, sq->tail, s, p);
     s->req.sge_count = (uint16_t)p->sge_count;
     if (p->sge_count) memcpy(s->req.sge, p->sge, p->sge_count * sizeof *p->sge);
+    if (p->type == RD_FAST_REGISTER) {
+        sn_status st = rd_fastreg_prepare(p->region, p->pages, p->page_count, p->fbo, p->len,
+                                          p->base, p->rights, &s->fast);
+        if (st != SN_OK) return st;
+    }
+    if (p->region && p->type != RD_BIND) {
+        os_ref_get(&p->region->refs);
+        s->region = p->region;
+    }
     if (!p->window) return SN_OK;
     if (p->type == RD_BIND) {
         sn_status st = rd_window_bind(p->window, p->region, qp->id, &qp->windows, p->buf, p->len,
@@ -296,7 +325,7 @@ sn_status rd_qp_read(struct rd_qp *qp, void *context, const struct tp_sge *sge, 
 
 sn_status rd_qp_bind(struct rd_qp *qp, void *context, struct rd_region *r, struct rd_window *w,
                      const void *buf, size_t len, uint32_t rights, uint32_t flags) {
-    if (r->ad != qp->ad || w->ad != qp->ad) return SN_E_PARAM;
+    if (r->ad != qp->ad || w->ad != qp->ad || r->pd != qp->pd) return SN_E_PARAM;
     if (rights & ~(uint32_t)(RD_REMOTE_READ | RD_REMOTE_WRITE)) return SN_E_PARAM;
     struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
                       .type = RD_BIND,
@@ -308,6 +337,49 @@ sn_status rd_qp_bind(struct rd_qp *qp, void *context, struct rd_region *r, struc
                       .len = len,
                       .rights = rights };
     return post(qp, &p);
+}
+
+sn_status rd_qp_fast_register(struct rd_qp *qp, void *context, struct rd_region *r,
+                              const uint64_t *pages, uint32_t count, uint32_t fbo, size_t len,
+                              uint64_t base, uint32_t rights, uint32_t flags) {
+    if (r->ad != qp->ad || r->pd != qp->pd) return SN_E_PD;
+    if (rights & ~(uint32_t)(RD_LOCAL_WRITE | RD_REMOTE_READ | RD_REMOTE_WRITE | RD_READ_SINK))
+        return SN_E_PARAM;
+    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
+                      .type = RD_FAST_REGISTER,
+                      .context = context,
+                      .flags = flags,
+                      .region = r,
+                      .pages = pages,
+                      .page_count = count,
+                      .fbo = fbo,
+                      .len = len,
+                      .base = base,
+                      .rights = rights };
+    return post(qp, &p);
+}
+
+sn_status rd_qp_invalidate_region(struct rd_qp *qp, void *context, struct rd_region *r,
+                                  uint32_t flags) {
+    if (r->ad != qp->ad || r->pd != qp->pd) return SN_E_PD;
+    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
+                      .type = RD_INVALIDATE,
+                      .context = context,
+                      .flags = flags,
+                      .region = r };
+    return post(qp, &p);
+}
+
+void rd_qp_start_deferred(struct rd_qp *qp) {
+    struct rd_sendq *sq = &qp->sq;
+    os_lock_enter(&sq->lock);
+    bool start = sq->mode == RD_SQ_OPEN && os_u32_load_relaxed(&sq->visible) != sq->tail;
+    if (start) os_u32_store_release(&sq->visible, sq->tail);
+    os_lock_leave(&sq->lock);
+    struct tp_conn *conn = start ? rd_qp_conn_pin(qp) : NULL;
+    if (!conn) return;
+    conn->ops->post_send(conn);
+    rd_qp_conn_unpin(qp);
 }
 
 sn_status rd_qp_invalidate(struct rd_qp *qp, void *context, struct rd_window *w, uint32_t flags) {

@@ -133,7 +133,7 @@ sn_status rd_srq_modify(struct rd_srq *srq, uint32_t depth, uint32_t notify_thre
     return st;
 }
 
-sn_status rd_srq_notify(struct rd_srq *srq, struct rd_async *a) {
+static sn_status notify(struct rd_srq *srq, struct rd_async *a, bool at_once) {
     struct rd_fire f;
     rd_fire_init(&f);
     sn_list_init(&a->link);
@@ -141,11 +141,19 @@ sn_status rd_srq_notify(struct rd_srq *srq, struct rd_async *a) {
     sn_list_push_back(&srq->pending, &a->link);
     if (srq->dead)
         fire_all_locked(srq, SN_E_CANCELED, &f);
-    else
+    else if (at_once)
         check_threshold_locked(srq, &f);
     os_lock_leave(&srq->lock);
     rd_fire_run(&f);
     return SN_PENDING;
+}
+
+sn_status rd_srq_notify(struct rd_srq *srq, struct rd_async *a) {
+    return notify(srq, a, true);
+}
+
+sn_status rd_srq_notify_falling(struct rd_srq *srq, struct rd_async *a) {
+    return notify(srq, a, false);
 }
 
 void rd_srq_cancel(struct rd_srq *srq) {

@@ -8,6 +8,8 @@
 #include "os/prim/fault.h"
 #include "os/prim/thread.h"
 #include "rdma/async.h"
+#include "rdma/iomap.h"
+#include "rdma/region.h"
 
 enum {
     SPIN_LOOPS = 200,
@@ -118,7 +120,8 @@ sn_status rd_slot_alloc_locked(struct rd_table *t, struct rd_slot **out) {
         s->value = tp_token_scramble(&t->key, ((uint32_t)s->key << RD_SLOT_INDEX_BITS) | index);
     } while (token_reserved(s->value));
     s->qp_id = 0;
-    s->window = NULL;
+    s->owner = NULL;
+    s->pd = 0;
     s->next_free = 0;
     *out = s;
     return SN_OK;
@@ -156,6 +159,32 @@ SN_COLD static sn_status refuse(struct rd_slot *s, os_atomic_u64 *counter, sn_st
     return st;
 }
 
+static bool slot_is_local(const struct rd_slot *s) {
+    return s->kind == RD_SLOT_LOCAL || s->kind == RD_SLOT_PD_LOCAL ||
+           s->kind == RD_SLOT_FAST_LOCAL || s->kind == RD_SLOT_PRIVILEGED;
+}
+
+/* Memory that is named by logical addresses: a region made of pages, or what the privileged token
+ * gives. One piece at a time. */
+static sn_status access_logical(struct rd_table *t, const struct rd_slot *s, uint64_t addr,
+                                size_t len, struct tp_access *out) {
+    uint64_t logical = addr;
+    size_t want = len;
+    if (s->kind != RD_SLOT_PRIVILEGED) {
+        const struct rd_pages *pg = rd_fastreg_pages(s->owner);
+        uint64_t pos = pg->fbo + (addr - (uint64_t)(uintptr_t)s->base);
+        uint64_t i = pos / RD_IO_PAGE, at = pos % RD_IO_PAGE;
+        if (len == 0) return SN_OK;
+        logical = pg->page[i] + at;
+        want = SN_MIN(len, RD_IO_PAGE - at);
+        while (want < len && pg->page[i + 1] == pg->page[i] + RD_IO_PAGE) {
+            want = SN_MIN(len, want + RD_IO_PAGE);
+            i++;
+        }
+    }
+    return rd_iomap_access(t->io, logical, want, &out->ptr, &out->len, &out->hold_io);
+}
+
 static bool right_is_local(enum tp_right right) {
     return right == TP_LOCAL_READ || right == TP_LOCAL_WRITE || right == TP_READ_SINK;
 }
@@ -168,7 +197,7 @@ sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, ui
         return refuse(NULL, &t->counters->refused_token, SN_E_TOKEN);
     os_u32_fetch_add_seqcst(&s->users, 1);
     if (SN_UNLIKELY(os_u32_load_seqcst(&s->token) != token ||
-                    right_is_local(right) != (s->kind == RD_SLOT_LOCAL)))
+                    right_is_local(right) != slot_is_local(s)))
         return refuse(s, &t->counters->refused_token, SN_E_TOKEN);
     if (SN_UNLIKELY(s->kind == RD_SLOT_WINDOW && s->qp_id != qp_id))
         return refuse(s, &t->counters->refused_pd, SN_E_PD);
@@ -176,16 +205,20 @@ sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, ui
         return refuse(s, &t->counters->refused_rights, SN_E_RIGHTS);
     /* An address below base wraps to an offset beyond any length. */
     uint64_t off = addr - (uint64_t)(uintptr_t)s->base;
-    if (SN_UNLIKELY(off > s->len || len > s->len - off))
+    if (SN_UNLIKELY(off > s->len || len > s->len - off) && s->kind != RD_SLOT_PRIVILEGED)
         return refuse(s, &t->counters->refused_range, SN_E_RANGE);
-    out->ptr = s->base + off;
+    out->ptr = (uint8_t *)(uintptr_t)addr;
     out->len = len;
     out->hold = s;
+    out->hold_io = NULL;
+    if (SN_UNLIKELY(s->kind >= RD_SLOT_FAST_LOCAL) && access_logical(t, s, addr, len, out) != SN_OK)
+        return refuse(s, &t->counters->refused_token, SN_E_TOKEN);
     return SN_OK;
 }
 
 void rd_table_access_end(struct tp_access *acc) {
     struct rd_slot *s = acc->hold;
-    acc->hold = NULL;
+    if (SN_UNLIKELY(acc->hold_io)) rd_iomap_end(acc->hold_io);
+    acc->hold = acc->hold_io = NULL;
     os_u32_fetch_sub_seqcst(&s->users, 1);
 }

@@ -21,12 +21,26 @@
 #include "transport/share.h"
 #include "transport/transport.h"
 
-struct rd_window;
+struct rd_iomap;
+struct rd_fastreg;
 
 enum rd_slot_kind {
     RD_SLOT_LOCAL = TP_SLOT_LOCAL,
     RD_SLOT_REMOTE = TP_SLOT_REMOTE,
-    RD_SLOT_WINDOW = TP_SLOT_WINDOW
+    RD_SLOT_WINDOW = TP_SLOT_WINDOW,
+    /* Not for direct access by peers: the domain is checked, pages are looked up. */
+    RD_SLOT_PD_LOCAL,
+    RD_SLOT_PD_REMOTE,
+    RD_SLOT_FAST_LOCAL, /* owner: struct rd_fastreg */
+    RD_SLOT_FAST_REMOTE,
+    RD_SLOT_PRIVILEGED /* local; addresses are logical ones */
+};
+
+/* A region made of pages: logical addresses, each of RD_IO_PAGE bytes. */
+struct rd_pages {
+    uint32_t count;
+    uint32_t fbo; /* offset of the region's first byte in the first page */
+    uint64_t page[];
 };
 
 enum {
@@ -46,14 +60,15 @@ struct rd_slot {
     /* Written while token is 0 and users have left; read by those who matched the token. */
     uint8_t *base;
     size_t len;
-    uint64_t qp_id; /* windows: the only queue pair that may use it */
-    struct rd_window *window;
+    uint64_t qp_id;  /* windows: the only queue pair that may use it */
+    void *owner;     /* windows: struct rd_window; fast registrations: struct rd_fastreg */
     uint32_t rights; /* 1 << enum tp_right */
     uint32_t kind;   /* enum rd_slot_kind */
     /* [table lock] */
     uint32_t value;     /* the token of the present use, also while it is not valid yet */
     uint16_t key;       /* use counter, RD_SLOT_KEY_BITS */
     uint32_t next_free; /* index + 1; 0: last */
+    uint32_t pd;        /* as base: the protection domain, 0: none */
 };
 
 struct rd_table {
@@ -64,6 +79,7 @@ struct rd_table {
     uint32_t free_head, free_tail, free_count; /* [lock] */
     struct tp_token_key key;                   /* [const] */
     struct rd_adapter_counters *counters;      /* of the adapter; set by init */
+    struct rd_iomap *io; /* [const] of the adapter; NULL: there are no pages */
 };
 
 SN_MUST_CHECK sn_status rd_table_init(struct rd_table *t, struct rd_adapter_counters *counters);
@@ -71,7 +87,7 @@ SN_MUST_CHECK sn_status rd_table_init(struct rd_table *t, struct rd_adapter_coun
 void rd_table_fini(struct rd_table *t);
 
 /* Lock held. A slot with a fresh token value, not valid yet; the caller fills base, len, rights,
- * kind, qp_id and window, then publishes. */
+ * kind, qp_id, pd and owner, then publishes. */
 SN_MUST_CHECK sn_status rd_slot_alloc_locked(struct rd_table *t, struct rd_slot **out);
 /* Lock held: the token becomes valid. */
 void rd_slot_publish_locked(struct rd_slot *s);

@@ -62,7 +62,8 @@ sn_status rd_window_bind(struct rd_window *w, struct rd_region *r, uint64_t qp_i
         s->rights = ((rights & RD_REMOTE_READ) ? BIT(TP_REMOTE_READ) : 0) |
                     ((rights & RD_REMOTE_WRITE) ? BIT(TP_REMOTE_WRITE) : 0);
         s->qp_id = qp_id;
-        s->window = w;
+        s->pd = r->pd;
+        s->owner = w;
         os_ref_get(&r->refs);
         w->region = r;
         w->slot = s;
@@ -144,7 +145,7 @@ sn_status rd_window_invalidate_token(struct rd_adapter *ad, uint64_t qp_id, uint
     else if (s->qp_id != qp_id)
         st = SN_E_PD;
     else
-        e = unbind_locked(s->window);
+        e = unbind_locked(s->owner);
     os_lock_leave(&ad->table.lock);
     if (st == SN_OK) finish_unbind(&ad->table, e);
     return st;

@@ -87,7 +87,7 @@ enum tp_right {
 struct tp_access {
     uint8_t *ptr; /* where the first byte is */
     size_t len;   /* bytes at ptr; less than asked for where the region is scattered */
-    void *hold;   /* the core's */
+    void *hold, *hold_io; /* the core's */
 };
 
 /* ---- upcalls: transport to core ---- */
