@@ -28,6 +28,22 @@ static sn_status bind_fixed(struct tp_port *p, const struct os_addr *want) {
     return os_sock_bind(p->sock, want, OS_BIND_SHARED);
 }
 
+static sn_status fresh_sock(struct tp_port *p, uint16_t family) {
+    os_sock_close(p->sock, false);
+    p->sock = OS_SOCK_NONE;
+    return os_sock_tcp(family, &p->sock);
+}
+
+/* Connectors may ask for a listener's port later, so a port found free is bound anew as a shared
+ * one. SN_E_ADDR_IN_USE: somebody else took it in between, and p has a new socket. */
+static sn_status bind_again_shared(struct tp_port *p, const struct os_addr *at) {
+    sn_status st = fresh_sock(p, at->family);
+    if (st == SN_OK) st = bind_fixed(p, at);
+    if (st != SN_E_ADDR_IN_USE) return st;
+    st = fresh_sock(p, at->family);
+    return st == SN_OK ? SN_E_ADDR_IN_USE : st;
+}
+
 /* First ports that are wholly free, then those whose last connection is in TIME_WAIT. */
 static sn_status bind_ephemeral(struct tp_port *p, const struct os_addr *want) {
     static const enum os_bind_mode passes[] = { OS_BIND_UNIQUE, OS_BIND_REUSE };
@@ -38,6 +54,7 @@ static sn_status bind_ephemeral(struct tp_port *p, const struct os_addr *want) {
             struct os_addr try = *want;
             try.port = (uint16_t)(EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT);
             sn_status st = os_sock_bind(p->sock, &try, passes[pass]);
+            if (st == SN_OK && p->use == TP_PORT_LISTEN) st = bind_again_shared(p, &try);
             if (st != SN_E_ADDR_IN_USE) return st;
         }
     }
