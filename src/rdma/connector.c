@@ -160,6 +160,7 @@ sn_status rd_connector_bind(struct rd_connector *c, const struct os_addr *local)
         old = c->port;
         c->port = port;
         c->bound = true;
+        c->any_port = local->port == 0;
         c->failed_once = false;
         c->bound_addr = port->addr;
     } else { /* another thread was faster */
@@ -307,15 +308,39 @@ static sn_status take_port(struct rd_connector *c, struct tp_port **out) {
     return again ? tp_port_bind(&addr, TP_PORT_CONNECT, out) : SN_OK;
 }
 
+/* Where bind left the port to us and the remains of an earlier attempt still keep the pair of
+ * addresses busy: another port. False if there is none, or if the client named the port. */
+static bool take_another_port(struct rd_connector *c, struct tp_port **out) {
+    os_lock_enter(&c->lock);
+    bool may = c->bound && c->any_port;
+    struct os_addr addr = c->bound_addr;
+    os_lock_leave(&c->lock);
+    addr.port = 0;
+    if (!may || tp_port_bind(&addr, TP_PORT_CONNECT, out) != SN_OK) return false;
+    os_lock_enter(&c->lock);
+    c->bound_addr = (*out)->addr;
+    os_lock_leave(&c->lock);
+    return true;
+}
+
+static sn_status connect_from(struct rd_connector *c, struct tp_port *port,
+                              const struct os_addr *peer, const struct tp_setup *setup,
+                              struct tp_conn **conn) {
+    sn_status st = SN_E_UNSUPPORTED;
+    for (size_t i = 0; i < rd_transport_count && st == SN_E_UNSUPPORTED; i++)
+        st = rd_transports[i]->connect(c->ad->eng, port, peer, setup, conn);
+    if (st == SN_E_UNSUPPORTED) tp_port_free(port);
+    return st;
+}
+
 static sn_status start_attempt(struct rd_connector *c, const struct os_addr *peer,
                                const struct tp_setup *setup, struct tp_conn **conn) {
     struct tp_port *port = NULL;
     sn_status st = take_port(c, &port);
     if (st != SN_OK) return st;
-    st = SN_E_UNSUPPORTED;
-    for (size_t i = 0; i < rd_transport_count && st == SN_E_UNSUPPORTED; i++)
-        st = rd_transports[i]->connect(c->ad->eng, port, peer, setup, conn);
-    if (st == SN_E_UNSUPPORTED) tp_port_free(port);
+    st = connect_from(c, port, peer, setup, conn);
+    if (st == SN_E_ADDR_EXISTS && take_another_port(c, &port))
+        st = connect_from(c, port, peer, setup, conn);
     return st;
 }
 

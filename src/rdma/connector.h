@@ -49,6 +49,7 @@ struct rd_connector {
 
     struct tp_port *port; /* [lock] reserved; the next attempt takes it */
     bool bound;           /* [lock] bound_addr holds */
+    bool any_port;        /* [lock] bound to port 0 */
     struct os_addr bound_addr;
     bool has_peer; /* [lock] peer_addr holds */
     struct os_addr peer_addr;
