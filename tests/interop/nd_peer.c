@@ -510,14 +510,15 @@ static void deep_queues(bool out) {
 }
 
 static void many_queue_pairs(bool out) {
-    enum { COUNT = 48, SIZE = 3000 };
+    enum { COUNT = 64, SIZE = 3000 };
     static struct link l[COUNT];
+    struct link_options o = { .depth = 256 }; /* with 64 libsiw gives up at the 19th */
     struct fx *f = begin();
     if (out) ASK("listen 7001");
     struct fx_memory *m = fx_memory(f, 0, COUNT * SIZE, FX_MR_ALL | ND_MR_FLAG_RDMA_READ_SINK);
     struct guest_memory g = guest_memory(0, COUNT * SIZE, GUEST_ALL);
     for (unsigned i = 0; i < COUNT; i++)
-        link_up(&l[i], f, out, i, NULL);
+        link_up(&l[i], f, out, i, &o);
     for (unsigned i = 0; i < COUNT; i++) { /* all at once */
         fx_fill(m->bytes + i * SIZE, SIZE, fx_seed(), i, 0);
         ASK("recv %u 1 0 %u %u", i, i * SIZE, SIZE);
@@ -952,11 +953,12 @@ static void nobody_listens_here(void) {
     fx_release(f, listener);
     ASK("dial 0 10.0.2.2 %u", port);
     guest_qp(&l, &o);
-    ASK("connect 0 8 8 -");
-    const char *text = ASK("event 0 10000");
-    if (strncmp(text, "REJECTED", 8) != 0 && strncmp(text, "UNREACHABLE", 11) != 0 &&
-        strncmp(text, "CONNECT_ERROR", 13) != 0)
-        FAIL("connecting to nobody gave %s", text);
+    tell("connect 0 8 8 -");
+    const char *text = read_answer(); /* the loopback of the host refuses at once */
+    if (strcmp(text, "err connect: Connection refused (111)") != 0) {
+        CHECK_STR(text, "ok");
+        expect_event(&l, "REJECTED");
+    }
     fx_end(f);
 }
 
@@ -976,6 +978,12 @@ static void read_limits(bool out) {
 
 /* ---- the end ---- */
 
+/* Posting on after the peer has left is no error, but comes to nothing. */
+static void post_to_the_dead(struct link *l) {
+    CHECK_HR(fx_send(&l->s, CTX(9), NULL, 0, 0, 0), ND_SUCCESS);
+    EXPECT_ERROR(l->f, &l->s, Send, ND_CANCELED, CTX(9));
+}
+
 static void peer_closes(bool out) {
     struct fx *f;
     struct link l;
@@ -989,7 +997,7 @@ static void peer_closes(bool out) {
     CHECK_HR(finish(&l, l.s.connector, ov), ND_SUCCESS);
     for (int i = 0; i < 8; i++)
         EXPECT_ERROR(f, &l.s, Receive, ND_CANCELED, CTX(i));
-    CHECK_HR(fx_send(&l.s, CTX(9), NULL, 0, 0, 0), ND_CONNECTION_INVALID);
+    post_to_the_dead(&l);
     fx_end(f);
 }
 
@@ -1057,7 +1065,7 @@ static void peer_dies(bool out) {
     }
     for (int i = 0; i < 4; i++)
         EXPECT_ERROR(f, &l.s, Receive, ND_CANCELED, CTX(i));
-    CHECK_HR(fx_send(&l.s, CTX(9), NULL, 0, 0, 0), ND_CONNECTION_INVALID);
+    post_to_the_dead(&l);
     fx_end(f);
 }
 

@@ -278,6 +278,7 @@ static void cmd_qp(void) {
         return;
     }
     int sends = (int)number(2), recvs = (int)number(3);
+    errno = 0;
     c->send_cq = ibv_create_cq(pd->context, sends + 8, NULL, NULL, 0);
     c->recv_cq = ibv_create_cq(pd->context, recvs + 8, NULL, NULL, 0);
     struct ibv_qp_init_attr attr = { .send_cq = c->send_cq,
@@ -289,7 +290,7 @@ static void cmd_qp(void) {
                                               .max_recv_sge = (uint32_t)number(5),
                                               .max_inline_data = 64 } };
     if (!c->send_cq || !c->recv_cq || rdma_create_qp(c->id, pd, &attr)) {
-        oops("create queue pair");
+        oops(c->send_cq && c->recv_cq ? "create queue pair" : "create completion queue");
         return;
     }
     c->has_qp = true;
@@ -436,10 +437,9 @@ static int post_send(struct conn *c, enum ibv_wr_opcode op, uint64_t wr_id, unsi
         .wr_id = wr_id, .sg_list = sge, .num_sge = n, .opcode = op, .send_flags = flags
     };
     struct ibv_send_wr *bad;
-    if (op == IBV_WR_SEND_WITH_INV)
-        wr.invalidate_rkey = rkey;
-    else if (op != IBV_WR_SEND)
-        wr.wr.rdma.remote_addr = raddr, wr.wr.rdma.rkey = rkey;
+    /* libsiw takes what to invalidate from the place of the remote key. */
+    if (op == IBV_WR_SEND_WITH_INV) wr.invalidate_rkey = rkey;
+    if (op != IBV_WR_SEND) wr.wr.rdma.remote_addr = raddr, wr.wr.rdma.rkey = rkey;
     return ibv_post_send(c->id->qp, &wr, &bad);
 }
 
