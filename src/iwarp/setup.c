@@ -284,6 +284,17 @@ static void fill_reply(const struct iw_conn *c, struct mpa_start *s, uint32_t ir
     s->enh.rtr_write = !s->enh.rtr_read;
 }
 
+/* Nothing may come before our answer: the peer left, or is broken. Also asked before the answer, for
+ * the engine may not have been here since. rx_lock and tx_lock held. */
+static void notice_abandoned(struct iw_conn *c) {
+    uint8_t byte;
+    size_t got;
+    struct os_iov iov = { &byte, 1 };
+    if (iw_state(c) != IW_REQUESTED) return;
+    if (os_sock_readv(c->watch.sock, &iov, 1, &got) != SN_E_AGAIN)
+        iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
+}
+
 sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
     struct iw_conn *c = iw_conn_of(tc);
     struct iw_config cfg = iw_config_get();
@@ -291,6 +302,7 @@ sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
     os_lock_enter(&c->event_lock);
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
+    notice_abandoned(c);
     if (iw_state(c) == IW_REQUESTED) {
         struct mpa_start s = { .crc = cfg.crc || c->crc_asked,
                                .pd = setup->pd,
@@ -337,6 +349,7 @@ sn_status iw_reject(struct tp_conn *tc, const void *pd, uint32_t pd_len) {
     c->closed = true;
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
+    notice_abandoned(c);
     if (iw_state(c) == IW_REQUESTED) {
         struct mpa_start s = {
             .reject = true, .crc = c->crc_asked, .pd = pd, .pd_len = (uint16_t)pd_len
@@ -421,14 +434,9 @@ void iw_setup_ready(struct iw_conn *c) {
         else if (st != SN_E_AGAIN)
             iw_fail(c, st, NULL, NULL);
         break;
-    case IW_REQUESTED: { /* nothing may come before our answer: the peer left, or is broken */
-        uint8_t byte;
-        size_t got;
-        struct os_iov iov = { &byte, 1 };
-        if (os_sock_readv(c->watch.sock, &iov, 1, &got) != SN_E_AGAIN)
-            iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
+    case IW_REQUESTED:
+        notice_abandoned(c);
         break;
-    }
     default:
         break;
     }
