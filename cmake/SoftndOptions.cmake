@@ -22,7 +22,7 @@ if(NOT WIN32)
 else()
     # Windows 10 1703 and later. The compiler's own library is linked in: no DLL but the system's.
     target_compile_definitions(sn_flags INTERFACE _WIN32_WINNT=0x0A00 NTDDI_VERSION=0x0A000002
-        UNICODE _UNICODE __USE_MINGW_ANSI_STDIO=1)
+        __USE_MINGW_ANSI_STDIO=1)
     target_link_options(sn_flags INTERFACE -static)
     target_link_libraries(sn_flags INTERFACE ws2_32 iphlpapi bcrypt ntdll synchronization)
 endif()

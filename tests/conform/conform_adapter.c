@@ -24,7 +24,7 @@ static ULONG STDMETHODCALLTYPE stranger_count(IUnknown *self) {
     return 1;
 }
 
-static const IUnknownVtbl stranger_table = { stranger_query, stranger_count, stranger_count };
+static IUnknownVtbl stranger_table = { stranger_query, stranger_count, stranger_count };
 static IUnknown stranger = { &stranger_table };
 
 /* ---- Query ---- */

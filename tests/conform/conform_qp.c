@@ -4,7 +4,7 @@
  */
 #include "fixture.h"
 
-static const size_t SIZE = 4096;
+static const size_t REGION_BYTES = 4096;
 
 struct stage {
     struct fx *f;
@@ -15,8 +15,8 @@ struct stage {
 static struct stage open_stage(const struct fx_pair_options *o) {
     struct stage s = { .f = fx_begin() };
     s.p = PAIR(s.f, o);
-    s.a = fx_memory(s.f, 0, SIZE, FX_MR_ALL);
-    s.b = fx_memory(s.f, 1, SIZE, FX_MR_ALL);
+    s.a = fx_memory(s.f, 0, REGION_BYTES, FX_MR_ALL);
+    s.b = fx_memory(s.f, 1, REGION_BYTES, FX_MR_ALL);
     return s;
 }
 
@@ -25,7 +25,7 @@ static struct stage open_stage(const struct fx_pair_options *o) {
 static void posts_before_connecting_are_invalid_but_receive(void) {
     struct fx *f = fx_begin();
     struct fx_pair *p = PAIR_CREATE(f, NULL);
-    struct fx_memory *m = fx_memory(f, 0, SIZE, FX_MR_ALL);
+    struct fx_memory *m = fx_memory(f, 0, REGION_BYTES, FX_MR_ALL);
     CHECK_HR(fx_send(&p->a, NULL, m, 0, 8, 0), ND_CONNECTION_INVALID);
     CHECK_HR(fx_send(&p->a, NULL, NULL, 0, 0, 0), ND_CONNECTION_INVALID);
     CHECK_HR(fx_write(&p->a, NULL, m, 0, 8, m, 0, 0), ND_CONNECTION_INVALID);
@@ -40,7 +40,7 @@ static void posts_before_connecting_are_invalid_but_receive(void) {
 static void posts_while_connecting_are_invalid_but_receive(void) {
     struct fx *f = fx_begin();
     struct fx_pair *p = PAIR_CREATE(f, NULL);
-    struct fx_memory *m = fx_memory(f, 0, SIZE, FX_MR_ALL);
+    struct fx_memory *m = fx_memory(f, 0, REGION_BYTES, FX_MR_ALL);
     OVERLAPPED *accept;
     fx_to_answered(f, p, &accept);
     CHECK_HR(fx_send(&p->a, NULL, m, 0, 8, 0), ND_CONNECTION_INVALID);
@@ -56,8 +56,8 @@ static void posts_while_connecting_are_invalid_but_receive(void) {
 static void receives_posted_before_connecting_are_used_in_order(void) {
     struct fx *f = fx_begin();
     struct fx_pair *p = PAIR_CREATE(f, NULL);
-    struct fx_memory *to = fx_memory(f, 1, SIZE, FX_MR_ALL);
-    struct fx_memory *from = fx_memory(f, 0, SIZE, 0);
+    struct fx_memory *to = fx_memory(f, 1, REGION_BYTES, FX_MR_ALL);
+    struct fx_memory *from = fx_memory(f, 0, REGION_BYTES, 0);
     for (int i = 0; i < 10; i++)
         RECEIVE(&p->b, CTX(i), to, (size_t)i * 100, 100);
     fx_handshake(f, p, NULL);
@@ -137,10 +137,10 @@ static void flags_that_a_request_does_not_know_are_refused(void) {
 
 static void inline_left_over_on_a_read_is_ignored(void) {
     struct stage s = open_stage(NULL);
-    fx_fill(s.b->bytes, SIZE, 2, 1, 0);
-    READ(&s.p->a, CTX(1), s.a, 0, SIZE, s.b, 0, ND_OP_FLAG_INLINE);
-    EXPECT_OK(s.f, &s.p->a, Read, CTX(1), SIZE);
-    CHECK_DATA(s.a->bytes, SIZE, 2, 1, 0);
+    fx_fill(s.b->bytes, REGION_BYTES, 2, 1, 0);
+    READ(&s.p->a, CTX(1), s.a, 0, REGION_BYTES, s.b, 0, ND_OP_FLAG_INLINE);
+    EXPECT_OK(s.f, &s.p->a, Read, CTX(1), REGION_BYTES);
+    CHECK_DATA(s.a->bytes, REGION_BYTES, 2, 1, 0);
     fx_end(s.f);
 }
 
@@ -161,7 +161,7 @@ static void silent_success_leaves_no_result(void) {
 
 static void silent_failure_leaves_a_result(void) {
     struct stage s = open_stage(NULL);
-    ND2_SGE bad = fx_sge(s.a, 0, SIZE + 1);
+    ND2_SGE bad = fx_sge(s.a, 0, REGION_BYTES + 1);
     CHECK_HR(CALL(s.p->a.qp, Send, CTX(1), &bad, 1, ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
     EXPECT_ERROR(s.f, &s.p->a, Send, ND_ACCESS_VIOLATION, CTX(1));
     SEND(&s.p->a, CTX(2), s.a, 0, 8, ND_OP_FLAG_SILENT_SUCCESS);

@@ -16,13 +16,13 @@ struct stage {
     UINT32 token;
 };
 
-static const size_t SIZE = 8192;
+static const size_t REGION_BYTES = 8192;
 
 static struct stage open_stage(ULONG mr_flags) {
     struct stage s = { .f = fx_begin() };
     s.p = PAIR(s.f, NULL);
-    s.mine = fx_memory(s.f, 0, SIZE, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
-    s.theirs = fx_memory(s.f, 1, SIZE, mr_flags);
+    s.mine = fx_memory(s.f, 0, REGION_BYTES, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
+    s.theirs = fx_memory(s.f, 1, REGION_BYTES, mr_flags);
     s.window = fx_window(s.f, 1);
     return s;
 }
@@ -52,9 +52,9 @@ static void post(struct stage *s, bool write, size_t offset, size_t len, UINT32 
 
 static void check_allowed(struct stage *s, bool write, size_t offset, size_t len) {
     if (write)
-        fx_fill(s->mine->bytes, SIZE, offset, len, 0);
+        fx_fill(s->mine->bytes, REGION_BYTES, offset, len, 0);
     else
-        fx_fill(s->theirs->bytes, SIZE, offset, len, 0);
+        fx_fill(s->theirs->bytes, REGION_BYTES, offset, len, 0);
     post(s, write, offset, len, s->token);
     if (write) {
         EXPECT_OK(s->f, &s->p->a, Write, CTX(0xA), len);
@@ -68,8 +68,8 @@ static void check_allowed(struct stage *s, bool write, size_t offset, size_t len
 
 /* The access fails at the initiator, ends the connection, and touches nothing. */
 static void check_refused(struct stage *s, bool write, size_t offset, size_t len, UINT32 token) {
-    memset(s->mine->bytes, 0x66, SIZE);
-    memset(s->theirs->bytes, 0x99, SIZE);
+    memset(s->mine->bytes, 0x66, REGION_BYTES);
+    memset(s->theirs->bytes, 0x99, REGION_BYTES);
     RECEIVE(&s->p->b, CTX(0xF1), NULL, 0, 0);
     post(s, write, offset, len, token);
     if (write)
@@ -77,7 +77,7 @@ static void check_refused(struct stage *s, bool write, size_t offset, size_t len
     else
         EXPECT_ERROR(s->f, &s->p->a, Read, ND_ACCESS_VIOLATION, CTX(0xA));
     EXPECT_ERROR(s->f, &s->p->b, Receive, ND_CANCELED, CTX(0xF1));
-    for (size_t i = 0; i < SIZE; i++) {
+    for (size_t i = 0; i < REGION_BYTES; i++) {
         CHECK_EQ(s->theirs->bytes[i], 0x99);
         CHECK_EQ(s->mine->bytes[i], 0x66);
     }
@@ -99,23 +99,23 @@ static void window_rights_do_not_depend_on_the_regions_remote_flags(void) {
     };
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         struct stage s = open_stage(pairs[i].region);
-        open_window(&s, 0, SIZE, pairs[i].window);
-        if (pairs[i].window & ND_OP_FLAG_ALLOW_WRITE) check_allowed(&s, true, 0, SIZE);
-        if (pairs[i].window & ND_OP_FLAG_ALLOW_READ) check_allowed(&s, false, 0, SIZE);
+        open_window(&s, 0, REGION_BYTES, pairs[i].window);
+        if (pairs[i].window & ND_OP_FLAG_ALLOW_WRITE) check_allowed(&s, true, 0, REGION_BYTES);
+        if (pairs[i].window & ND_OP_FLAG_ALLOW_READ) check_allowed(&s, false, 0, REGION_BYTES);
         fx_end(s.f);
     }
 }
 
 static void write_through_a_read_window_is_refused(void) {
     struct stage s = open_stage(FX_MR_ALL);
-    open_window(&s, 0, SIZE, ND_OP_FLAG_ALLOW_READ);
+    open_window(&s, 0, REGION_BYTES, ND_OP_FLAG_ALLOW_READ);
     check_refused(&s, true, 0, 64, s.token);
     fx_end(s.f);
 }
 
 static void read_through_a_write_window_is_refused(void) {
     struct stage s = open_stage(FX_MR_ALL);
-    open_window(&s, 0, SIZE, ND_OP_FLAG_ALLOW_WRITE);
+    open_window(&s, 0, REGION_BYTES, ND_OP_FLAG_ALLOW_WRITE);
     check_refused(&s, false, 0, 64, s.token);
     fx_end(s.f);
 }
@@ -123,7 +123,7 @@ static void read_through_a_write_window_is_refused(void) {
 static void window_without_rights_refuses_reads_and_writes(void) {
     for (int write = 0; write < 2; write++) {
         struct stage s = open_stage(FX_MR_ALL);
-        open_window(&s, 0, SIZE, 0);
+        open_window(&s, 0, REGION_BYTES, 0);
         check_refused(&s, write, 0, 1, s.token);
         fx_end(s.f);
     }
@@ -131,9 +131,9 @@ static void window_without_rights_refuses_reads_and_writes(void) {
 
 static void bind_of_write_without_local_write_is_an_access_violation(void) {
     struct stage s = open_stage(ND_MR_FLAG_ALLOW_REMOTE_READ);
-    CHECK_HR(fx_bind(&s.p->b, NULL, s.theirs, s.window, 0, SIZE, ND_OP_FLAG_ALLOW_WRITE),
+    CHECK_HR(fx_bind(&s.p->b, NULL, s.theirs, s.window, 0, REGION_BYTES, ND_OP_FLAG_ALLOW_WRITE),
              ND_ACCESS_VIOLATION);
-    open_window(&s, 0, SIZE, ND_OP_FLAG_ALLOW_READ); /* unharmed */
+    open_window(&s, 0, REGION_BYTES, ND_OP_FLAG_ALLOW_READ); /* unharmed */
     fx_end(s.f);
 }
 
@@ -179,7 +179,7 @@ static void access_outside_a_window_is_refused_to_the_byte(void) {
 static void access_that_wraps_around_is_refused(void) {
     for (int write = 0; write < 2; write++) {
         struct stage s = open_stage(FX_MR_ALL);
-        open_window(&s, 0, SIZE, READ_WRITE);
+        open_window(&s, 0, REGION_BYTES, READ_WRITE);
         ND2_SGE sge = fx_sge(s.mine, 0, 64);
         RECEIVE(&s.p->b, CTX(0xF1), NULL, 0, 0);
         UINT64 at = ~(UINT64)0 - 15;
@@ -198,22 +198,26 @@ static void access_that_wraps_around_is_refused(void) {
 static void bind_outside_the_region_is_an_access_violation(void) {
     struct stage s = open_stage(FX_MR_ALL);
     struct fx_side *b = &s.p->b;
-    CHECK_HR(fx_bind(b, NULL, s.theirs, s.window, 0, SIZE + 1, READ_WRITE), ND_ACCESS_VIOLATION);
-    CHECK_HR(fx_bind(b, NULL, s.theirs, s.window, SIZE, 1, READ_WRITE), ND_ACCESS_VIOLATION);
-    CHECK_HR(fx_bind(b, NULL, s.theirs, s.window, 1, SIZE, READ_WRITE), ND_ACCESS_VIOLATION);
+    CHECK_HR(fx_bind(b, NULL, s.theirs, s.window, 0, REGION_BYTES + 1, READ_WRITE),
+             ND_ACCESS_VIOLATION);
+    CHECK_HR(fx_bind(b, NULL, s.theirs, s.window, REGION_BYTES, 1, READ_WRITE),
+             ND_ACCESS_VIOLATION);
+    CHECK_HR(fx_bind(b, NULL, s.theirs, s.window, 1, REGION_BYTES, READ_WRITE),
+             ND_ACCESS_VIOLATION);
     CHECK_HR(fx_bind(b, NULL, s.theirs, s.window, 0, (size_t)-1, READ_WRITE), ND_ACCESS_VIOLATION);
     CHECK_HR(CALL(b->qp, Bind, NULL, UNKNOWN(s.theirs->region), UNKNOWN(s.window),
                   s.theirs->bytes - 1, 2, READ_WRITE),
              ND_ACCESS_VIOLATION);
-    open_window(&s, SIZE - 1, 1, READ_WRITE);
-    check_allowed(&s, true, SIZE - 1, 1);
+    open_window(&s, REGION_BYTES - 1, 1, READ_WRITE);
+    check_allowed(&s, true, REGION_BYTES - 1, 1);
     fx_end(s.f);
 }
 
 static void bind_over_an_unregistered_region_is_an_access_violation(void) {
     struct stage s = open_stage(FX_MR_ALL);
     fx_deregister(s.f, s.theirs);
-    CHECK_HR(fx_bind(&s.p->b, NULL, s.theirs, s.window, 0, SIZE, READ_WRITE), ND_ACCESS_VIOLATION);
+    CHECK_HR(fx_bind(&s.p->b, NULL, s.theirs, s.window, 0, REGION_BYTES, READ_WRITE),
+             ND_ACCESS_VIOLATION);
     fx_end(s.f);
 }
 
@@ -222,9 +226,9 @@ static void bind_over_an_unregistered_region_is_an_access_violation(void) {
 static void bind_and_invalidate_need_a_connection(void) {
     struct fx *f = fx_begin();
     struct fx_pair *p = PAIR_CREATE(f, NULL);
-    struct fx_memory *m = fx_memory(f, 0, SIZE, FX_MR_ALL);
+    struct fx_memory *m = fx_memory(f, 0, REGION_BYTES, FX_MR_ALL);
     IND2MemoryWindow *w = fx_window(f, 0);
-    CHECK_HR(fx_bind(&p->a, NULL, m, w, 0, SIZE, READ_WRITE), ND_CONNECTION_INVALID);
+    CHECK_HR(fx_bind(&p->a, NULL, m, w, 0, REGION_BYTES, READ_WRITE), ND_CONNECTION_INVALID);
     CHECK_HR(CALL(p->a.qp, Invalidate, NULL, UNKNOWN(w), 0), ND_CONNECTION_INVALID);
     EXPECT_EMPTY(p->a.initiator_cq);
     fx_end(f);
@@ -241,7 +245,7 @@ static void bind_of_a_bound_window_is_an_invalid_request(void) {
 
 static void bind_with_wrong_objects_names_the_parameter(void) {
     struct stage s = open_stage(FX_MR_ALL);
-    struct fx_memory *foreign = fx_memory(s.f, 0, SIZE, FX_MR_ALL);
+    struct fx_memory *foreign = fx_memory(s.f, 0, REGION_BYTES, FX_MR_ALL);
     IND2MemoryWindow *foreign_window = fx_window(s.f, 0);
     IND2QueuePair *qp = s.p->b.qp;
     IUnknown *region = UNKNOWN(s.theirs->region), *window = UNKNOWN(s.window);
@@ -276,8 +280,8 @@ static void bind_and_invalidate_fill_the_initiator_queue(void) {
     struct fx *f = fx_begin();
     struct fx_pair_options o = { .depth = 2 };
     struct fx_pair *p = PAIR(f, &o);
-    struct fx_memory *from = fx_memory(f, 1, SIZE, FX_MR_ALL);
-    struct fx_memory *to = fx_memory(f, 0, SIZE, FX_MR_ALL);
+    struct fx_memory *from = fx_memory(f, 1, REGION_BYTES, FX_MR_ALL);
+    struct fx_memory *to = fx_memory(f, 0, REGION_BYTES, FX_MR_ALL);
     IND2MemoryWindow *w = fx_window(f, 0);
     /* Two Sends that find no Receive keep both slots. */
     SEND(&p->a, CTX(1), to, 0, 8, 0);
@@ -327,7 +331,7 @@ static void tokens_change_with_every_bind(void) {
     struct stage s = open_stage(FX_MR_ALL);
     UINT32 seen[50];
     for (size_t i = 0; i < COUNT_OF(seen); i++) {
-        open_window(&s, 0, SIZE, READ_WRITE);
+        open_window(&s, 0, REGION_BYTES, READ_WRITE);
         seen[i] = s.token;
         CHECK(s.token != s.theirs->remote && s.token != s.theirs->local);
         for (size_t n = 0; n < i; n++)
@@ -339,12 +343,12 @@ static void tokens_change_with_every_bind(void) {
 
 static void token_of_an_earlier_bind_is_refused(void) {
     struct stage s = open_stage(FX_MR_ALL);
-    open_window(&s, 0, SIZE, READ_WRITE);
+    open_window(&s, 0, REGION_BYTES, READ_WRITE);
     UINT32 stale = s.token;
-    check_allowed(&s, true, 0, SIZE);
+    check_allowed(&s, true, 0, REGION_BYTES);
     invalidate(&s);
-    open_window(&s, 0, SIZE, READ_WRITE);
-    check_allowed(&s, true, 0, SIZE);
+    open_window(&s, 0, REGION_BYTES, READ_WRITE);
+    check_allowed(&s, true, 0, REGION_BYTES);
     check_refused(&s, true, 0, 64, stale);
     fx_end(s.f);
 }
@@ -352,8 +356,8 @@ static void token_of_an_earlier_bind_is_refused(void) {
 static void access_after_invalidate_is_refused(void) {
     for (int write = 0; write < 2; write++) {
         struct stage s = open_stage(FX_MR_ALL);
-        open_window(&s, 0, SIZE, READ_WRITE);
-        check_allowed(&s, write, 0, SIZE);
+        open_window(&s, 0, REGION_BYTES, READ_WRITE);
+        check_allowed(&s, write, 0, REGION_BYTES);
         invalidate(&s);
         check_refused(&s, write, 0, 64, s.token);
         fx_end(s.f);
@@ -403,11 +407,11 @@ static void windows_over_one_region_are_independent(void) {
 
 static void window_moves_to_another_region_after_invalidate(void) {
     struct stage s = open_stage(FX_MR_ALL);
-    open_window(&s, 0, SIZE, READ_WRITE);
+    open_window(&s, 0, REGION_BYTES, READ_WRITE);
     invalidate(&s);
     fx_deregister(s.f, s.theirs); /* no longer busy */
-    s.theirs = fx_memory(s.f, 1, SIZE, FX_MR_ALL);
-    open_window(&s, 0, SIZE, READ_WRITE);
+    s.theirs = fx_memory(s.f, 1, REGION_BYTES, FX_MR_ALL);
+    open_window(&s, 0, REGION_BYTES, READ_WRITE);
     check_allowed(&s, true, 100, 200);
     fx_end(s.f);
 }
@@ -415,7 +419,7 @@ static void window_moves_to_another_region_after_invalidate(void) {
 static void window_serves_only_the_queue_pair_it_is_bound_to(void) {
     struct stage s = open_stage(FX_MR_ALL);
     struct fx_pair *other = PAIR(s.f, NULL);
-    open_window(&s, 0, SIZE, READ_WRITE);
+    open_window(&s, 0, REGION_BYTES, READ_WRITE);
     ND2_SGE sge = fx_sge(s.mine, 0, 64);
     CHECK_HR(CALL(other->a.qp, Write, CTX(1), &sge, 1, fx_remote(s.theirs, 0), s.token, 0),
              ND_SUCCESS);
@@ -426,7 +430,7 @@ static void window_serves_only_the_queue_pair_it_is_bound_to(void) {
 
 static void release_of_a_bound_window_ends_its_access(void) {
     struct stage s = open_stage(FX_MR_ALL);
-    open_window(&s, 0, SIZE, READ_WRITE);
+    open_window(&s, 0, REGION_BYTES, READ_WRITE);
     CHECK_EQ(fx_release(s.f, s.window), 0);
     check_refused(&s, true, 0, 64, s.token);
     fx_deregister(s.f, s.theirs); /* not busy either */
@@ -437,7 +441,7 @@ static void token_that_was_never_given_is_refused(void) {
     static const UINT32 guesses[] = { 0, 1, 0xFFFFFFFF, 0x12345678 };
     for (size_t i = 0; i < COUNT_OF(guesses); i++) {
         struct stage s = open_stage(FX_MR_ALL);
-        open_window(&s, 0, SIZE, READ_WRITE);
+        open_window(&s, 0, REGION_BYTES, READ_WRITE);
         if (guesses[i] != s.token && guesses[i] != s.theirs->remote)
             check_refused(&s, true, 0, 64, guesses[i]);
         fx_end(s.f);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * overlapped_windows.c - overlapped files on Windows. The status goes into the OVERLAPPED as it is;
+ * event, file and completion port are served by an I/O request of the moment (os/windows/packet.h).
+ * Nothing is with the system while a request is pending, so the end of the thread that made it, the
+ * end of the application's handle and the unloading of the library leave nothing behind; but
+ * CancelIoEx finds nothing to cancel (IND2Overlapped::CancelOverlappedRequests does).
+ */
+#include "ndspi/overlapped.h"
+#include "os/prim/fault.h"
+#include "os/windows/packet.h"
+
+struct ndspi_file {
+    HANDLE handle; /* [const] ours, so that the application may close its own at any time */
+};
+
+HRESULT ndspi_file_create(HANDLE *out) {
+    return os_packet_file_create(out) ? ND_SUCCESS : ND_NO_MEMORY;
+}
+
+struct ndspi_file *ndspi_file_open(HANDLE handle) {
+    struct ndspi_file *f = os_zalloc(sizeof *f);
+    if (f && os_packet_file_share(handle, &f->handle)) return f;
+    os_free(f);
+    return NULL;
+}
+
+void ndspi_file_close(struct ndspi_file *f) {
+    CloseHandle(f->handle);
+    os_free(f);
+}
+
+static HANDLE event_of(const OVERLAPPED *ov) {
+    return (HANDLE)((ULONG_PTR)ov->hEvent & ~(ULONG_PTR)1);
+}
+
+static void store_status(OVERLAPPED *ov, HRESULT hr) {
+    __atomic_store_n(&ov->Internal, (ULONG_PTR)(ULONG)hr, __ATOMIC_RELEASE);
+}
+
+bool ndspi_file_begin(struct ndspi_file *f, OVERLAPPED *ov, void **slot) {
+    *slot = NULL;
+    ov->InternalHigh = 0;
+    store_status(ov, ND_PENDING);
+    if (event_of(ov))
+        ResetEvent(event_of(ov));
+    else
+        os_packet_file_clear(f->handle);
+    return true;
+}
+
+void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
+    (void)f;
+    (void)slot;
+    store_status(ov, hr);
+}
+
+void ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
+    HANDLE event = event_of(ov);
+    bool packet = !((ULONG_PTR)ov->hEvent & 1);
+    (void)slot;
+    ov->InternalHigh = 0;
+    store_status(ov, hr); /* who polls it may take the memory away now */
+    if (event) SetEvent(event);
+    if (packet) (void)os_packet_post(f->handle, ov, SUCCEEDED(hr));
+}
+
+HRESULT ndspi_file_result(const OVERLAPPED *ov) {
+    return (HRESULT)(ULONG)__atomic_load_n(&ov->Internal, __ATOMIC_ACQUIRE);
+}
+
+bool ndspi_file_affinity(KAFFINITY *out) {
+    DWORD_PTR process, machine;
+    if (!GetProcessAffinityMask(GetCurrentProcess(), &process, &machine)) return false;
+    *out = process;
+    return process != 0;
+}
