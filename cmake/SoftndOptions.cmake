@@ -37,7 +37,8 @@ if(SOFTND_SANITIZE)
     target_link_options(sn_flags INTERFACE -fsanitize=${SOFTND_SANITIZE})
 endif()
 if(SOFTND_COVERAGE)
-    target_compile_options(sn_flags INTERFACE --coverage)
+    # Threads count together: without atomic updates counts get lost, or even negative.
+    target_compile_options(sn_flags INTERFACE --coverage -fprofile-update=atomic)
     target_link_options(sn_flags INTERFACE --coverage)
 endif()
 
