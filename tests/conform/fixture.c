@@ -505,8 +505,8 @@ struct fx_pair *fx_pair_create(struct fx *f, const struct fx_pair_options *o) {
     static const struct fx_pair_options usual;
     struct fx_pair *p = fx_alloc(f, sizeof *p);
     if (!o) o = &usual;
-    p->a.host = 0;
-    p->b.host = o->same_adapter ? 0 : 1;
+    p->a.host = o->swap_hosts ? 1 : 0;
+    p->b.host = o->same_adapter || o->swap_hosts ? 0 : 1;
     create_side(f, &p->a, o, NULL);
     create_side(f, &p->b, o, o->srq);
     return p;

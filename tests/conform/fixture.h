@@ -166,6 +166,8 @@ UINT64 fx_remote(const struct fx_memory *m, size_t offset);
  * the object says once the request is complete. Waits for the event or polls, by CONFORM_WAIT. */
 HRESULT fx_finish(struct fx *f, IND2Overlapped *object, OVERLAPPED *ov, HRESULT hr);
 #define FINISH(f, object, ov, hr) (AT_HERE(), fx_finish(f, OVERLAPPED_OF(object), ov, hr))
+/* Of a request that is known to be pending. */
+#define WAIT(f, object, ov) FINISH(f, object, ov, ND_PENDING)
 /* The call and its outcome in one, with an OVERLAPPED of its own. The last argument of the call
  * must be written `ov`. */
 #define RUN(f, object, method, ...)                                                                \
@@ -203,6 +205,7 @@ struct fx_pair_options {
     bool no_reads;               /* limits 0 */
     bool one_cq;                 /* receive and initiator results in one queue, on each side */
     bool same_adapter;           /* both sides on host[0] */
+    bool swap_hosts;             /* the active side on host[1] */
     IND2SharedReceiveQueue *srq; /* of side b */
 };
 
