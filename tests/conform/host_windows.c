@@ -52,10 +52,17 @@ void *host_pages_alloc(size_t bytes) {
     return VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 
-/* Either kind of pages: a view is not of VirtualAlloc's. */
+/* Either kind of pages: a view is not of VirtualAlloc's. Of a part of what was allocated the memory
+ * goes and the addresses stay, until the part with the first page goes. */
 void host_pages_free(void *pages, size_t bytes) {
-    (void)bytes;
-    if (!UnmapViewOfFile(pages)) VirtualFree(pages, 0, MEM_RELEASE);
+    MEMORY_BASIC_INFORMATION m;
+    if (!VirtualQuery(pages, &m, sizeof m)) return;
+    if (m.Type == MEM_MAPPED)
+        UnmapViewOfFile(pages);
+    else if (m.AllocationBase == pages && m.RegionSize <= bytes)
+        VirtualFree(pages, 0, MEM_RELEASE);
+    else
+        VirtualFree(pages, bytes, MEM_DECOMMIT);
 }
 
 bool host_pages_readonly(void *pages, size_t bytes) {
