@@ -296,31 +296,39 @@ static void on_reply(void *owner, sn_status st) {
     rd_fire_run(&f);
 }
 
-/* The port for the next attempt: the one reserved by bind, or the same address again. */
+/* Binds to the connector's address again. Where its port was our choice it is another one now,
+ * since the system keeps the old pair of addresses busy for a while. */
+static sn_status bind_again(struct rd_connector *c, struct tp_port **out) {
+    os_lock_enter(&c->lock);
+    struct os_addr addr = c->bound_addr;
+    if (c->any_port) addr.port = 0;
+    os_lock_leave(&c->lock);
+    sn_status st = tp_port_bind(&addr, TP_PORT_CONNECT, out);
+    if (st != SN_OK) return st;
+    os_lock_enter(&c->lock);
+    c->bound_addr = (*out)->addr;
+    os_lock_leave(&c->lock);
+    return SN_OK;
+}
+
+/* The port for the next attempt: the one reserved by bind, or one for the same address. */
 static sn_status take_port(struct rd_connector *c, struct tp_port **out) {
     os_lock_enter(&c->lock);
     struct tp_port *port = c->port;
     bool again = !port && c->bound;
-    struct os_addr addr = c->bound_addr;
     c->port = NULL;
     os_lock_leave(&c->lock);
     *out = port;
-    return again ? tp_port_bind(&addr, TP_PORT_CONNECT, out) : SN_OK;
+    return again ? bind_again(c, out) : SN_OK;
 }
 
-/* Where bind left the port to us and the remains of an earlier attempt still keep the pair of
- * addresses busy: another port. False if there is none, or if the client named the port. */
+/* Remains of somebody's connection block the port we chose: another one. False if there is none,
+ * or if the client named the port. */
 static bool take_another_port(struct rd_connector *c, struct tp_port **out) {
     os_lock_enter(&c->lock);
     bool may = c->bound && c->any_port;
-    struct os_addr addr = c->bound_addr;
     os_lock_leave(&c->lock);
-    addr.port = 0;
-    if (!may || tp_port_bind(&addr, TP_PORT_CONNECT, out) != SN_OK) return false;
-    os_lock_enter(&c->lock);
-    c->bound_addr = (*out)->addr;
-    os_lock_leave(&c->lock);
-    return true;
+    return may && bind_again(c, out) == SN_OK;
 }
 
 static sn_status connect_from(struct rd_connector *c, struct tp_port *port,

@@ -86,9 +86,10 @@ static void bind_foreign_address_is_invalid(void) {
 static void bound_port_is_used_and_used_again_after_failure(void) {
     struct pair p;
     pair_up(&p, 0);
-    struct os_addr at = rig_addr(0), mine, nowhere = rig_addr(1);
+    struct os_addr at = rig_addr(43210), mine, nowhere = rig_addr(1);
     CHECK_ST(rd_connector_bind(p.r.a.c, &at), SN_OK);
     CHECK_ST(rd_connector_local_addr(p.r.a.c, &mine), SN_OK);
+    CHECK_EQ(mine.port, 43210);
     CHECK_ST(rd_connector_connect(p.r.a.c, p.r.a.qp, &nowhere, 1, 1, NULL, 0, rig_arm(&p.con)),
              SN_PENDING);
     fake_run();
@@ -100,6 +101,26 @@ static void bound_port_is_used_and_used_again_after_failure(void) {
     struct os_addr seen;
     CHECK_ST(rd_connector_peer_addr(p.r.b.c, &seen), SN_OK);
     CHECK_EQ(seen.port, mine.port);
+    rig_down(&p.r);
+}
+
+static void chosen_port_is_another_after_failure(void) {
+    struct pair p;
+    pair_up(&p, 0);
+    struct os_addr at = rig_addr(0), first, second, seen, nowhere = rig_addr(1);
+    CHECK_ST(rd_connector_bind(p.r.a.c, &at), SN_OK);
+    CHECK_ST(rd_connector_local_addr(p.r.a.c, &first), SN_OK);
+    CHECK_ST(rd_connector_connect(p.r.a.c, p.r.a.qp, &nowhere, 1, 1, NULL, 0, rig_arm(&p.con)),
+             SN_PENDING);
+    fake_run();
+    CHECK_ST(rd_listener_get_request(p.r.l, p.r.b.c, rig_arm(&p.get)), SN_PENDING);
+    CHECK_ST(connect_pd(&p, NULL, 0), SN_PENDING);
+    fake_run();
+    CHECK_DONE(&p.get, SN_OK);
+    CHECK_ST(rd_connector_local_addr(p.r.a.c, &second), SN_OK);
+    CHECK_ST(rd_connector_peer_addr(p.r.b.c, &seen), SN_OK);
+    CHECK(second.port != first.port && second.port == seen.port);
+    CHECK(os_addr_same_ip(&first, &second));
     rig_down(&p.r);
 }
 
@@ -915,7 +936,8 @@ static void shared_receives_are_told_to_the_transport(void) {
 
 TEST_MAIN(TEST(bind_twice_is_address_bound), TEST(bind_foreign_address_is_invalid),
           TEST(bound_port_is_used_and_used_again_after_failure),
-          TEST(bind_anew_after_failure_is_allowed), TEST(connect_bad_arguments_are_refused_at_once),
+          TEST(chosen_port_is_another_after_failure), TEST(bind_anew_after_failure_is_allowed),
+          TEST(connect_bad_arguments_are_refused_at_once),
           TEST(connect_nobody_listens_is_refused_and_can_be_repeated),
           TEST(connect_outcomes_are_told), TEST(reply_before_connect_returns_is_not_lost),
           TEST(calls_out_of_order_are_refused), TEST(private_data_has_its_exact_length_both_ways),
