@@ -20,6 +20,7 @@ struct iw_conn *iw_conn_create(struct tp_engine *eng, bool active) {
     c->base.ops = &iw_ops;
     c->eng = eng;
     c->active = active;
+    c->capture = iw_capture_create(active);
     c->watch.sock = OS_SOCK_NONE;
     c->watch.on_ready = on_ready;
     c->watch.on_free = on_free;
@@ -40,6 +41,7 @@ struct iw_conn *iw_conn_create(struct tp_engine *eng, bool active) {
 static void on_free(struct tp_watch *w) {
     struct iw_conn *c = SN_CONTAINER(w, struct iw_conn, watch);
     os_sock_close(c->watch.sock, false);
+    iw_capture_destroy(c->capture);
     os_lock_fini(&c->event_lock);
     os_lock_fini(&c->rx_lock);
     os_lock_fini(&c->tx_lock);
@@ -209,10 +211,11 @@ void iw_linger(struct iw_conn *c) {
     }
     if (st == SN_OK && !c->tx.shut) {
         os_sock_shutdown_write(c->watch.sock);
+        if (c->capture) iw_capture_shut(c->capture);
         c->tx.shut = true;
     }
     for (int i = 0; i < 64 && !c->rx.eof; i++) {
-        sn_status rst = os_sock_readv(c->watch.sock, &iov, 1, &got);
+        sn_status rst = iw_conn_readv(c, &iov, 1, &got);
         if (rst == SN_E_AGAIN) break;
         if (rst != SN_OK) c->rx.eof = true;
         if (rst == SN_E_PEER_GONE) st = SN_OK; /* nobody to flush to */

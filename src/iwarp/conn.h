@@ -11,6 +11,7 @@
 #ifndef SN_IWARP_CONN_H
 #define SN_IWARP_CONN_H
 
+#include "iwarp/capture.h"
 #include "iwarp/iwarp.h"
 #include "iwarp/mpa.h"
 #include "iwarp/rdmap.h"
@@ -147,6 +148,7 @@ struct iw_conn {
     os_lock event_lock, rx_lock, tx_lock;
     os_atomic_u32 state; /* enum iw_state */
     bool active;         /* [const] */
+    struct iw_capture *capture; /* [const] NULL: none */
     bool closed;         /* [event_lock] the core wants no upcall any more */
 
     os_atomic_u32 pending; /* [rx_lock for writes] IW_EV_* to deliver */
@@ -202,6 +204,18 @@ static inline enum iw_peer iw_peer(const struct iw_conn *c) {
 }
 static inline struct iw_conn *iw_conn_of(struct tp_conn *c) {
     return SN_CONTAINER(c, struct iw_conn, base);
+}
+
+/* The socket, with the capture looking on if there is one. */
+static inline sn_status iw_conn_writev(struct iw_conn *c, const struct os_iov *iov, size_t count,
+                                       size_t *put) {
+    if (SN_LIKELY(!c->capture)) return os_sock_writev(c->watch.sock, iov, count, put);
+    return iw_capture_writev(c->capture, c->watch.sock, iov, count, put);
+}
+static inline sn_status iw_conn_readv(struct iw_conn *c, const struct os_iov *iov, size_t count,
+                                      size_t *got) {
+    if (SN_LIKELY(!c->capture)) return os_sock_readv(c->watch.sock, iov, count, got);
+    return iw_capture_readv(c->capture, c->watch.sock, iov, count, got);
 }
 
 /* conn.c */

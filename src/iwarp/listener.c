@@ -47,6 +47,7 @@ static void start_conn_locked(struct iw_listener *l, os_sock s, const struct os_
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     sn_status st = os_sock_local(s, &c->local);
+    if (c->capture && st == SN_OK) iw_capture_start(c->capture, &c->local, &c->remote);
     if (st == SN_OK && !c->start) st = SN_E_NOMEM;
     if (st == SN_OK) st = tp_watch_add(l->eng, &c->watch);
     if (st == SN_OK) iw_arm(c, &c->timer, IW_REQUEST_NS);

@@ -18,7 +18,7 @@ static sn_status send_start(struct iw_conn *c, const struct mpa_start *s) {
     sn_status st = mpa_start_pack(s, buf, sizeof buf, &len);
     if (st != SN_OK) return st;
     struct os_iov iov = { buf, len };
-    st = os_sock_writev(c->watch.sock, &iov, 1, &put); /* one write: some peers want one segment */
+    st = iw_conn_writev(c, &iov, 1, &put); /* one write: some peers want one segment */
     if (st == SN_E_AGAIN) st = SN_OK;
     if (st != SN_OK) return st;
     return iw_tx_raw(c, buf + put, len - put) ? SN_OK : SN_E_NOMEM;
@@ -91,6 +91,7 @@ static bool retry_rev1(struct iw_conn *c) {
 
 static void connected(struct iw_conn *c) {
     sn_status st = os_sock_local(c->watch.sock, &c->local);
+    if (c->capture && st == SN_OK) iw_capture_start(c->capture, &c->local, &c->remote);
     if (st == SN_OK) st = send_request(c);
     if (st != SN_OK) {
         iw_fail(c, SN_E_REFUSED, NULL, NULL);
@@ -291,7 +292,7 @@ static void notice_abandoned(struct iw_conn *c) {
     size_t got;
     struct os_iov iov = { &byte, 1 };
     if (iw_state(c) != IW_REQUESTED) return;
-    if (os_sock_readv(c->watch.sock, &iov, 1, &got) != SN_E_AGAIN)
+    if (iw_conn_readv(c, &iov, 1, &got) != SN_E_AGAIN)
         iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
 }
 
@@ -381,7 +382,7 @@ static sn_status read_start(struct iw_conn *c, struct mpa_start *s) {
             SN_LOG(SN_LOG_INFO, "iwarp: bad start-up frame: %s", mpa_start_fault_text(fault));
         if (st != SN_E_MORE) return st;
         struct os_iov iov = { c->start + c->start_len, need - c->start_len };
-        st = os_sock_readv(c->watch.sock, &iov, 1, &got);
+        st = iw_conn_readv(c, &iov, 1, &got);
         if (st != SN_OK) return st;
         c->start_len += (uint32_t)got;
     }

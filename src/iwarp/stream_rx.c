@@ -495,7 +495,7 @@ sn_status iw_rx_hold_more(struct iw_conn *c) {
                                         IW_HELD_MAX - SN_MIN(rx->held_len, (size_t)IW_HELD_MAX)) };
     size_t got = 0;
     if (iov.len == 0) return SN_E_AGAIN;
-    sn_status st = os_sock_readv(c->watch.sock, &iov, 1, &got);
+    sn_status st = iw_conn_readv(c, &iov, 1, &got);
     if (st != SN_OK) return st;
     uint8_t *room = held_room(rx, got);
     if (!room) return SN_E_NOMEM;
@@ -663,7 +663,7 @@ static bool read_some(struct iw_conn *c, size_t *budget) {
     if (wants_direct(rx)) count = direct_places(c, iov, acc, &direct);
     size_t stage_len = direct ? STAGE_SMALL : STAGE_LARGE;
     iov[count] = (struct os_iov){ stage, stage_len };
-    sn_status st = os_sock_readv(c->watch.sock, iov, count + 1, &got);
+    sn_status st = iw_conn_readv(c, iov, count + 1, &got);
     if (st != SN_OK && st != SN_E_FAULT) got = 0;
     account_direct(c, iov, SN_MIN(got, direct));
     for (size_t i = 0; i < count; i++)

@@ -130,7 +130,7 @@ sn_status iw_tx_flush_raw(struct iw_conn *c) {
     while (tx->raw_off < tx->raw_len) {
         struct os_iov iov = { tx->raw + tx->raw_off, tx->raw_len - tx->raw_off };
         size_t put = 0;
-        sn_status st = os_sock_writev(c->watch.sock, &iov, 1, &put);
+        sn_status st = iw_conn_writev(c, &iov, 1, &put);
         if (st != SN_OK) return st;
         tx->raw_off += put;
     }
@@ -750,7 +750,7 @@ static bool send_some(struct iw_conn *c, bool *did) {
     if (b.iov_count != 0 && c->tx_markers)
         marked_to_raw(c, &b);
     else if (b.iov_count != 0)
-        st = os_sock_writev(c->watch.sock, b.iov, b.iov_count, &put);
+        st = iw_conn_writev(c, b.iov, b.iov_count, &put);
     release_pieces(c, &b, 0);
     if (st == SN_OK && !c->tx_markers) account(c, &b, put);
     *did = *did || put != 0;

@@ -372,7 +372,7 @@ static void one_sided_sizes(bool out) {
     fx_end(f);
 }
 
-/* 64 MiB by Send, Write and Read, each way. */
+/* 64 MiB, a third of the kinds per direction of connecting for each way of the data. */
 static void largest(bool out) {
     struct fx *f;
     struct link l;
@@ -380,18 +380,43 @@ static void largest(bool out) {
     begin_link(&f, &l, out, NULL);
     struct fx_memory *m = fx_memory(f, 0, n, FX_MR_ALL | ND_MR_FLAG_RDMA_READ_SINK);
     struct guest_memory g = guest_memory(0, n, GUEST_ALL);
-    one_sided(&l, m, &g, n, 0, 0, 100);
+    ND2_SGE sge = fx_sge(m, 0, n);
     fx_fill(m->bytes, n, fx_seed(), 1, 0);
-    ASK("recv 0 1 0 0 %zu", n);
-    SEND(&l.s, CTX(1), m, 0, n, 0);
-    EXPECT_OK(f, &l.s, Send, CTX(1), n);
-    guest_polled(&l, 'r', "1 1/0/128/67108864");
-    GUEST_CHECK(&g, 0, n, 1);
-    RECEIVE(&l.s, CTX(2), m, 0, n);
-    guest_fill(&g, 0, n, 2);
-    ASK("post 0 send 2 s 0 0 0 0 %zu", n);
-    EXPECT_OK(f, &l.s, Receive, CTX(2), n);
-    CHECK_DATA(m->bytes, n, fx_seed(), 2, 0);
+    if (out) { /* our Send, the peer's Write, our Read */
+        ASK("recv 0 1 0 0 %zu", n);
+        SEND(&l.s, CTX(1), m, 0, n, 0);
+        EXPECT_OK(f, &l.s, Send, CTX(1), n);
+        guest_polled(&l, 'r', "1 1/0/128/67108864");
+        GUEST_CHECK(&g, 0, n, 1);
+        guest_fill(&g, 0, n, 2);
+        RECEIVE(&l.s, CTX(2), NULL, 0, 0);
+        ASK("post 0 write 2 - %llu %u 0 0 %zu", (unsigned long long)fx_remote(m, 0), m->remote, n);
+        ASK("post 0 send 3 s 0 0");
+        EXPECT_OK(f, &l.s, Receive, CTX(2), 0);
+        CHECK_DATA(m->bytes, n, fx_seed(), 2, 0);
+        memset(m->bytes, 0, n);
+        CHECK_HR(CALL(l.s.qp, Read, CTX(3), &sge, 1, g.addr, g.rkey, 0), ND_SUCCESS);
+        EXPECT_OK(f, &l.s, Read, CTX(3), n);
+        CHECK_DATA(m->bytes, n, fx_seed(), 2, 0);
+    } else { /* our Write, the peer's Send, the peer's Read */
+        CHECK_HR(CALL(l.s.qp, Write, CTX(1), &sge, 1, g.addr, g.rkey, 0), ND_SUCCESS);
+        EXPECT_OK(f, &l.s, Write, CTX(1), n);
+        ASK("recv 0 1");
+        SEND(&l.s, CTX(2), NULL, 0, 0, 0);
+        EXPECT_OK(f, &l.s, Send, CTX(2), 0);
+        guest_polled(&l, 'r', "1 1/0/128/0");
+        GUEST_CHECK(&g, 0, n, 1);
+        memset(m->bytes, 0, n);
+        RECEIVE(&l.s, CTX(3), m, 0, n);
+        ASK("post 0 send 3 s 0 0 0 0 %zu", n);
+        EXPECT_OK(f, &l.s, Receive, CTX(3), n);
+        CHECK_DATA(m->bytes, n, fx_seed(), 1, 0);
+        CHECK(strncmp(ASK("poll 0 s 1 20000"), "1 3/0/", 6) == 0);
+        guest_fill(&g, 0, n, 3);
+        ASK("post 0 read 4 s %llu %u 0 0 %zu", (unsigned long long)fx_remote(m, 0), m->remote, n);
+        CHECK(strncmp(ASK("poll 0 s 1 50000"), "1 4/0/", 6) == 0);
+        GUEST_CHECK(&g, 0, n, 1);
+    }
     link_down(&l);
     fx_end(f);
 }
