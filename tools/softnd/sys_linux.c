@@ -213,16 +213,16 @@ const char *sys_out_create(struct sys_out *out, const char *path) {
 }
 
 const char *sys_out_reserve(struct sys_out *out, uint64_t bytes) {
-    int e;
+    int result;
 
     if (out->stream || !bytes) return NULL;
     if (bytes > INT64_MAX) return strerror(EFBIG);
     do
-        e = posix_fallocate(out->fd, 0, (off_t)bytes);
-    while (e == EINTR && !stop_count);
+        result = fallocate(out->fd, 0, 0, (off_t)bytes);
+    while (result != 0 && errno == EINTR && !stop_count);
     /* Where the file system cannot reserve, the write finds out. */
-    if (e == EOPNOTSUPP || e == EINVAL || e == EINTR) return NULL;
-    return e ? strerror(e) : NULL;
+    if (result == 0 || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR) return NULL;
+    return strerror(errno);
 }
 
 const char *sys_out_write(struct sys_out *out, const void *buf, size_t len) {
