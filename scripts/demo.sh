@@ -3,6 +3,7 @@
 # The demonstration: builds SoftND, registers it in a private catalog, and moves a file of 1 GiB from
 # one process to another through NetworkDirect, by RDMA Write and then by RDMA Read.
 #   DEMO_BYTES   size of the file (default 1 GiB)
+#   SOFTND       the program to use, instead of building it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,9 +16,11 @@ fail() {
     exit 1
 }
 
-say "building"
-scripts/build.sh release
-softnd=$PWD/build/softnd
+softnd=${SOFTND:-$PWD/build/softnd}
+if [[ -z ${SOFTND:-} ]]; then
+    say "building"
+    scripts/build.sh release
+fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/softnd-demo.XXXXXX")
 receiver=

@@ -196,4 +196,26 @@ installed_files_build_and_run_a_program() {
     [[ $(<hello.out) == "hello, RDMA" ]] || fail "it said: $(<hello.out)"
 }
 
+demo_moves_a_file_in_both_modes() {
+    DEMO_BYTES=20000003 TMPDIR=$work expect 0 demo bash "$SOURCE_DIR/scripts/demo.sh"
+    [[ $(grep -c '^received 20000003 bytes in .* GB/s, transport' demo.out) -eq 2 ]] ||
+        fail "not two transfers"
+    grep -q 'done: both transfers arrived intact' demo.out || fail "it does not say so"
+    [[ -z $(ls -d "$work"/softnd-demo.* 2>/dev/null) ]] || fail "files are left behind"
+}
+
+# A program that spoils what it received must not get away with it.
+demo_fails_when_the_file_differs() {
+    cat >spoiler <<SPOILER
+#!/bin/bash
+"$SOFTND" "\$@" || exit
+[[ \$1 == cat && \$2 == --recv ]] && printf x | dd of="\$3" bs=1 seek=5000 conv=notrunc 2>/dev/null
+exit 0
+SPOILER
+    chmod +x spoiler
+    DEMO_BYTES=1000000 TMPDIR=$work SOFTND_PROVIDER=$LIBSOFTND SOFTND=$work/spoiler \
+        expect 1 demo bash "$SOURCE_DIR/scripts/demo.sh"
+    grep -q 'DEMO FAILED: the files differ' demo.err || fail "it does not say so"
+}
+
 run_case "$@"
