@@ -297,15 +297,13 @@ static void flush_reports(struct rd_cq *cq) {
     }
 }
 
-/* poll_lock held. */
+/* poll_lock held: the queue pair and its connection stay until it is released, since both are
+ * taken away first and rd_cq_quiesce waits before they are freed. */
 static void make_progress(struct rd_cq *cq) {
     struct tp_engine *eng = cq->ad->eng;
-    struct rd_qp *qp = os_ptr_load_acquire(&cq->recent); /* stays alive: see rd_cq_quiesce */
-    struct tp_conn *conn = qp ? rd_qp_conn_pin(qp) : NULL;
-    if (conn) {
-        conn->ops->poll(conn);
-        rd_qp_conn_unpin(qp);
-    }
+    struct rd_qp *qp = os_ptr_load_acquire(&cq->recent);
+    struct tp_conn *conn = qp ? os_ptr_load_acquire(&qp->conn) : NULL;
+    if (conn) conn->ops->poll(conn);
     bool sole = os_u32_load_relaxed(&cq->member_count) == 1;
     if (sole && (++cq->empty_polls % RD_CQ_PROGRESS_EVERY != 0 || tp_engine_watch_count(eng) <= 1))
         return;

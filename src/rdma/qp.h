@@ -7,9 +7,10 @@
  * stream's own locks and shares only indexes with the posters; once the transport's close has
  * returned, or on_disconnected came, that side is silent and the queues can be flushed.
  *
- * The connection pointer. Posts and polls count themselves in conn_users before they load `conn`
- * and leave when they are through; whoever ends the connection clears `conn`, waits until the
- * count is 0, then releases it.
+ * The connection pointer. Posts count themselves in conn_users before they load `conn` and leave
+ * when they are through; polls use it under the completion queue's POLL lock. Whoever ends the
+ * connection clears `conn`, passes once through the POLL locks, waits until the count is 0, then
+ * releases it.
  *
  * Threads: any.   Errors: see rd.h.
  */

@@ -187,6 +187,12 @@ bool rd_qp_establish(struct rd_qp *qp, uint32_t ord) {
 
 /* ---- the end ---- */
 
+/* Waits until no poll is under way that may still know the connection, or the queue pair. */
+static void quiesce_cqs(struct rd_qp *qp) {
+    rd_cq_quiesce(qp->receive_cq);
+    if (qp->initiator_cq != qp->receive_cq) rd_cq_quiesce(qp->initiator_cq);
+}
+
 void rd_qp_drop_conn(struct rd_qp *qp, struct tp_conn *conn) {
     os_lock_enter(&qp->lock);
     if (os_ptr_load_relaxed(&qp->conn) == conn) { /* changes only under this lock */
@@ -194,6 +200,7 @@ void rd_qp_drop_conn(struct rd_qp *qp, struct tp_conn *conn) {
         part_cqs(qp);
     }
     os_lock_leave(&qp->lock);
+    quiesce_cqs(qp);
     if (os_u32_load_seqcst(&qp->conn_users) != 0) rd_drain(&qp->conn_users);
 }
 
@@ -231,8 +238,7 @@ void rd_qp_destroy(struct rd_qp *qp) {
     end_connection(qp);
     rd_qp_end(qp, RD_QP_CLOSED);
     rd_windows_unbind_qp(qp->ad, &qp->windows);
-    rd_cq_quiesce(qp->receive_cq);
-    if (qp->initiator_cq != qp->receive_cq) rd_cq_quiesce(qp->initiator_cq);
+    quiesce_cqs(qp);
     rd_qp_put(qp);
 }
 
