@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "os/linux/errno_status.h"
@@ -214,6 +215,8 @@ static SN_COLD sn_status stream_status(int e) {
     }
 }
 
+/* The system calls themselves: the C library's functions are cancellation points, which costs on
+ * each call, and sanitizers would check memory that the kernel alone may judge. */
 sn_status os_sock_readv(os_sock s, const struct os_iov *iov, size_t count, size_t *got) {
     *got = 0;
     ssize_t n;
@@ -221,11 +224,11 @@ sn_status os_sock_readv(os_sock s, const struct os_iov *iov, size_t count, size_
         if (inject(ECONNRESET)) {
             n = -1;
         } else if (count == 1) {
-            n = recv((int)s, iov->base, iov->len, 0);
+            n = syscall(SYS_recvfrom, (int)s, iov->base, iov->len, 0, NULL, NULL);
         } else {
             struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
                                   .msg_iovlen = SN_MIN(count, (size_t)OS_IOV_MAX) };
-            n = recvmsg((int)s, &msg, 0);
+            n = syscall(SYS_recvmsg, (int)s, &msg, 0);
         }
     } while (n < 0 && errno == EINTR);
     if (n > 0) {
@@ -243,11 +246,11 @@ sn_status os_sock_writev(os_sock s, const struct os_iov *iov, size_t count, size
         if (inject(ECONNRESET)) {
             n = -1;
         } else if (count == 1) {
-            n = send((int)s, iov->base, iov->len, MSG_NOSIGNAL);
+            n = syscall(SYS_sendto, (int)s, iov->base, iov->len, MSG_NOSIGNAL, NULL, 0);
         } else {
             struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
                                   .msg_iovlen = SN_MIN(count, (size_t)OS_IOV_MAX) };
-            n = sendmsg((int)s, &msg, MSG_NOSIGNAL);
+            n = syscall(SYS_sendmsg, (int)s, &msg, MSG_NOSIGNAL);
         }
     } while (n < 0 && errno == EINTR);
     if (n < 0) return stream_status(errno);
