@@ -24,7 +24,7 @@ enum {
     TCP = 20,
     TCP_SYN = TCP + 4, /* with a window scale */
     HEADERS_MAX = ETHERNET + 40 + TCP_SYN,
-    SEGMENT_MAX = 65000,        /* payload of one packet: IP's length field has 16 bits */
+    SEGMENT_MAX = 65535 - 40,   /* payload of one packet: the length field of IPv4 has 16 bits */
     BLOCK_HEAD = 28,            /* of an enhanced packet block */
     BLOCK_TAIL = 3 + 8 + 4 + 4, /* padding, flags option, end of options, length */
     DEFAULT_MAX_MIB = 1024,
