@@ -97,7 +97,7 @@ mkdir -p "$root"/{bin,dev,proc,sys,tmp,etc,modules,lib64} "$work/vm"
 cp "$(command -v busybox)" "$root/bin/busybox"
 cp "$here/init" "$root/init"
 chmod 755 "$root/init"
-for module in virtio_pci virtio_net crc32c libcrc32c iw_cm rdma_cm ib_uverbs rdma_ucm; do
+for module in virtio_pci virtio_net crc32c_generic libcrc32c iw_cm rdma_cm ib_uverbs rdma_ucm; do
     modprobe -d "$kernel" -S "$headers" --show-depends "$module"
 done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | {
     while read -r file; do
