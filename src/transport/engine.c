@@ -19,6 +19,7 @@ enum {
     EVENTS_PER_WAIT = 64,     /* of the thread */
     EVENTS_PER_PROGRESS = 16, /* of a caller: short, so that its own queue is looked at again */
     SLOTS_FIRST = 16,
+    QUIET_EVERY = 64, /* calls of progress between two looks at sockets that are all quiet */
 };
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
 #define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
@@ -31,12 +32,15 @@ struct slot {
 
 struct tp_engine {
     struct os_poller *poller;
-    os_lock lock;            /* rank ENGINE */
-    os_cond idle;            /* a watch went away */
-    struct slot *slots;      /* [lock] */
-    uint32_t slot_count;     /* [lock] */
-    uint32_t free_head;      /* [lock] index + 1; 0: none */
-    os_atomic_u32 watches;   /* [lock for writes] */
+    os_lock lock;          /* rank ENGINE */
+    os_cond idle;          /* a watch went away */
+    struct slot *slots;    /* [lock] */
+    uint32_t slot_count;   /* [lock] */
+    uint32_t free_head;    /* [lock] index + 1; 0: none */
+    os_atomic_u32 watches; /* [lock for writes] */
+    os_atomic_u32 loud;    /* [lock for writes] of them, those that are not quiet */
+    os_atomic_u32 quiet_polls;
+    os_atomic_ptr source;    /* struct tp_source, set once */
     struct sn_list timers;   /* [lock] armed, unsorted */
     uint64_t next_deadline;  /* [lock] no timer is due before it */
     uint64_t sleeping_until; /* [lock] 0: the thread is awake or parked */
@@ -77,8 +81,37 @@ static size_t dispatch(struct tp_engine *eng, const struct os_poll_event *events
 
 bool tp_engine_progress(struct tp_engine *eng) {
     struct os_poll_event events[EVENTS_PER_PROGRESS];
+    struct tp_source *source = os_ptr_load_acquire(&eng->source);
+    bool did = source && source->poll(source);
+    if (source && os_u32_load_relaxed(&eng->loud) == 0) {
+        uint32_t polls = os_u32_load_relaxed(&eng->quiet_polls) + 1;
+        os_u32_store_relaxed(&eng->quiet_polls, polls);
+        if (polls % QUIET_EVERY != 0) return did;
+    }
     size_t n = os_poller_wait(eng->poller, events, EVENTS_PER_PROGRESS, 0);
-    return dispatch(eng, events, n) != 0;
+    return dispatch(eng, events, n) != 0 || did;
+}
+
+/* ---- a source beside the sockets ---- */
+
+struct tp_source *tp_engine_source(struct tp_engine *eng) {
+    return os_ptr_load_acquire(&eng->source);
+}
+
+struct tp_source *tp_engine_add_source(struct tp_engine *eng, struct tp_source *s) {
+    void *none = NULL;
+    if (!os_ptr_cas_acq_rel(&eng->source, &none, s)) return none;
+    os_poller_wake(eng->poller); /* a thread that sleeps has not told the source so */
+    return s;
+}
+
+/* One round of sleeping in the poller. */
+static size_t sleep_once(struct tp_engine *eng, struct os_poll_event *events, uint64_t length) {
+    struct tp_source *source = os_ptr_load_acquire(&eng->source);
+    if (source && source->before_sleep(source)) length = 0;
+    size_t n = os_poller_wait(eng->poller, events, EVENTS_PER_WAIT, length);
+    if (source) source->after_sleep(source);
+    return n;
 }
 
 /* ---- timers ---- */
@@ -208,12 +241,16 @@ static void engine_main(void *arg) {
         if (os_u32_load_seqcst(&eng->hot_count) != 0) {
             park(eng);
         } else {
-            size_t n = os_poller_wait(eng->poller, events, EVENTS_PER_WAIT, sleep_length(eng));
+            size_t n = sleep_once(eng, events, sleep_length(eng));
             os_lock_enter(&eng->lock);
             eng->sleeping_until = 0;
             os_lock_leave(&eng->lock);
             /* Somebody became hot while we slept: those bytes are theirs. */
-            if (os_u32_load_seqcst(&eng->hot_count) == 0) dispatch(eng, events, n);
+            if (os_u32_load_seqcst(&eng->hot_count) == 0) {
+                struct tp_source *source = os_ptr_load_acquire(&eng->source);
+                dispatch(eng, events, n);
+                if (source) source->poll(source);
+            }
         }
         run_timers(eng, os_now_ns());
     }
@@ -244,6 +281,7 @@ static sn_status grow_slots_locked(struct tp_engine *eng) {
 }
 
 static void free_slot_locked(struct tp_engine *eng, uint32_t idx) {
+    if (!eng->slots[idx].watch->quiet) os_u32_fetch_sub_acq_rel(&eng->loud, 1);
     eng->slots[idx].watch = NULL;
     eng->slots[idx].generation++;
     eng->slots[idx].next_free = eng->free_head;
@@ -265,6 +303,7 @@ sn_status tp_watch_add(struct tp_engine *eng, struct tp_watch *w) {
         w->generation = eng->slots[idx].generation;
         os_ref_get(&w->refs);
         os_u32_fetch_add_acq_rel(&eng->watches, 1);
+        if (!w->quiet) os_u32_fetch_add_acq_rel(&eng->loud, 1);
     }
     os_lock_leave(&eng->lock);
     if (st != SN_OK) return st;
@@ -356,6 +395,8 @@ void tp_engine_destroy(struct tp_engine *eng) {
     if (started) os_thread_join(eng->thread);
     hang_up_all(eng);
     run_timers(eng, OS_FOREVER); /* releases what armed timers hold */
+    struct tp_source *source = os_ptr_load_acquire(&eng->source);
+    if (source) source->on_gone(source);
     os_poller_destroy(eng->poller);
     os_cond_fini(&eng->idle);
     os_lock_fini(&eng->lock);

@@ -44,9 +44,28 @@ uint32_t tp_engine_watch_count(struct tp_engine *eng);
 
 /* ---- for transports ---- */
 
+/* Something that makes progress without sockets: shared memory that peers write to. One per engine;
+ * it lives until on_gone, at the end of the engine, when no watch is left. */
+struct tp_source {
+    /* Does what is there to do; short when there is nothing. True if anything was done. Called like
+     * tp_watch.on_ready: by several threads at once, without locks. */
+    bool (*poll)(struct tp_source *s);
+    /* The engine thread is about to sleep: from now on peers must wake it, through a socket that is
+     * watched. True: do not, something is there. */
+    bool (*before_sleep)(struct tp_source *s);
+    /* It is awake, or parked: they need not. */
+    void (*after_sleep)(struct tp_source *s);
+    void (*on_gone)(struct tp_source *s);
+};
+/* The engine's source, NULL if it has none. */
+struct tp_source *tp_engine_source(struct tp_engine *eng);
+/* Gives it one. Returns the one it has then: another one if another thread was faster. */
+struct tp_source *tp_engine_add_source(struct tp_engine *eng, struct tp_source *s);
+
 struct tp_watch {
     os_sock sock;
     uint32_t events; /* OS_POLL_* wanted now */
+    bool quiet;      /* [const] rarely ready: those who poll hard look at it now and then */
     /* Called without locks by the engine thread or by tp_engine_progress, possibly by both at
      * once: the callee serialises. */
     void (*on_ready)(struct tp_watch *w, uint32_t events);
