@@ -5,7 +5,8 @@
  * their own instead of this file.
  */
 #include "iwarp/iwarp.h"
+#include "local/local.h"
 #include "rdma/adapter.h"
 
-const struct tp_ops *const rd_transports[] = { &iw_ops };
+const struct tp_ops *const rd_transports[] = { &lo_ops, &iw_ops };
 const size_t rd_transport_count = SN_ARRAY_LEN(rd_transports);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#include "local/config.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define LO_USE_DEFAULT LO_USE_NEVER
+
+struct lo_config lo_config_get(void) {
+    const char *use = getenv("SOFTND_TRANSPORT"), *copy = getenv("SOFTND_LOCAL_COPY");
+    struct lo_config cfg = { .use = LO_USE_DEFAULT,
+                             .direct_copy = !copy || strcmp(copy, "shared") != 0 };
+    if (use && strcmp(use, "iwarp") == 0) cfg.use = LO_USE_NEVER;
+    if (use && strcmp(use, "local") == 0) cfg.use = LO_USE_FORCED;
+    return cfg;
+}

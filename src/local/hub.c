@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers of connections are reused late (the oldest free one, and only when many are free), so
+ * that a peer that has not noticed yet that its connection ended does not disturb another.
+ */
+#include "local/hub.h"
+#include "base/log.h"
+#include "local/config.h"
+#include "local/conn.h"
+#include "os/prim/clock.h"
+#include "os/prim/fault.h"
+#include "os/prim/thread.h"
+
+enum { FREE_MIN = 64, SPINS = 200, YIELDS = 50 };
+
+static inline struct lo_hub *hub_of(struct tp_source *s) {
+    return SN_CONTAINER(s, struct lo_hub, source);
+}
+
+/* ---- numbers ---- */
+
+sn_status lo_hub_join(struct lo_hub *h, struct lo_conn *c, uint32_t *index) {
+    sn_status st = SN_OK;
+    os_lock_enter(&h->lock);
+    if (h->fresh < LO_CONNS && h->free_count < FREE_MIN) {
+        *index = h->fresh++;
+        os_u32_store_seqcst(&h->used, h->fresh);
+    } else if (h->free_count != 0) {
+        *index = h->free_head - 1;
+        h->free_head = h->next_free[*index];
+        if (--h->free_count == 0) h->free_tail = 0;
+    } else {
+        st = SN_E_RESOURCES;
+    }
+    if (st == SN_OK) {
+        lo_conn_get(c);
+        h->conns[*index] = c;
+    }
+    os_lock_leave(&h->lock);
+    return st;
+}
+
+static void leave_direct_locked(struct lo_hub *h, uint32_t place) {
+    struct lo_conn *c = h->direct[place];
+    h->direct[place] = NULL;
+    lo_conn_set_polled(c, false);
+}
+
+void lo_hub_part(struct lo_hub *h, struct lo_conn *c, uint32_t index) {
+    uint32_t refs = 0;
+    os_lock_enter(&h->lock);
+    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+        if (h->direct[i] != c) continue;
+        leave_direct_locked(h, i);
+        refs++;
+    }
+    if (h->conns[index] == c) {
+        h->conns[index] = NULL;
+        refs++;
+        os_u32_store_relaxed(&h->board->cells[index].busy[0], 0);
+        os_u32_store_relaxed(&h->board->cells[index].busy[1], 0);
+        h->next_free[index] = 0;
+        if (h->free_tail == 0)
+            h->free_head = index + 1;
+        else
+            h->next_free[h->free_tail - 1] = (uint16_t)(index + 1);
+        h->free_tail = index + 1;
+        h->free_count++;
+    }
+    os_lock_leave(&h->lock);
+    while (refs-- != 0)
+        lo_conn_put(c);
+}
+
+bool lo_hub_any(struct lo_hub *h, bool (*fn)(struct lo_conn *c, const void *arg), const void *arg) {
+    bool any = false;
+    os_lock_enter(&h->lock);
+    for (uint32_t i = 0; i < h->fresh && !any; i++)
+        any = h->conns[i] && fn(h->conns[i], arg);
+    os_lock_leave(&h->lock);
+    return any;
+}
+
+/* ---- bells ---- */
+
+/* Sets the bell; true if the owner of the board sleeps and it is the caller who must wake it. */
+static bool ring(struct lo_board *b, uint32_t index) {
+    os_atomic_u64 *word = &b->bells[index / 64];
+    uint64_t bit = 1ull << (index % 64);
+    if (!(os_u64_load_seqcst(word) & bit)) {
+        os_u64_fetch_or_seqcst(word, bit);
+        os_u64_fetch_or_seqcst(&b->summary, 1ull << (index / 64 / LO_WORDS_PER_BIT));
+    }
+    uint32_t asleep = 1;
+    return os_u32_load_seqcst(&b->sleeping) == 1 && os_u32_cas_acq_rel(&b->sleeping, &asleep, 0);
+}
+
+bool lo_peer_ring(struct lo_peer *p, uint32_t index) {
+    return ring(p->board, index);
+}
+
+void lo_hub_again(struct lo_hub *h, uint32_t index) {
+    if (ring(h->board, index)) tp_timer_arm(&h->kick, 0);
+}
+
+static void kicked(struct tp_timer *t) {
+    (void)t; /* the thread is awake, that is all */
+}
+
+static struct lo_conn *get_conn(struct lo_hub *h, uint32_t index) {
+    os_lock_enter(&h->lock);
+    struct lo_conn *c = h->conns[index];
+    if (c) lo_conn_get(c);
+    os_lock_leave(&h->lock);
+    return c;
+}
+
+static bool answer_word(struct lo_hub *h, uint32_t word) {
+    if (os_u64_load_relaxed(&h->board->bells[word]) == 0) return false;
+    uint64_t bits = os_u64_exchange_acq_rel(&h->board->bells[word], 0);
+    for (; bits != 0; bits &= bits - 1) {
+        struct lo_conn *c = get_conn(h, word * 64 + (uint32_t)__builtin_ctzll(bits));
+        if (!c) continue;
+        lo_conn_work(c);
+        lo_conn_put(c);
+    }
+    return true;
+}
+
+static bool answer_bells(struct lo_hub *h) {
+    bool did = false;
+    if (os_u64_load_relaxed(&h->board->summary) == 0) return false;
+    uint64_t sum = os_u64_exchange_acq_rel(&h->board->summary, 0);
+    for (; sum != 0; sum &= sum - 1) {
+        uint32_t first = (uint32_t)__builtin_ctzll(sum) * LO_WORDS_PER_BIT;
+        for (uint32_t i = 0; i < LO_WORDS_PER_BIT; i++)
+            did |= answer_word(h, first + i);
+    }
+    return did;
+}
+
+/* ---- direct polling ---- */
+
+void lo_hub_polled(struct lo_hub *h, struct lo_conn *c) {
+    struct lo_conn *evicted = NULL;
+    if (!os_lock_try(&h->lock)) return; /* the next poll will do */
+    if (!h->asleep && !lo_conn_is_polled(c) && lo_conn_in_use(c)) {
+        uint32_t place = h->direct_next++ % LO_DIRECT;
+        evicted = h->direct[place];
+        if (evicted) leave_direct_locked(h, place);
+        lo_conn_get(c);
+        h->direct[place] = c;
+        lo_conn_set_polled(c, true);
+    }
+    os_lock_leave(&h->lock);
+    if (!evicted) return;
+    os_fence_seqcst(); /* pairs with the peer's between its slot and its look at `polled` */
+    if (lo_conn_has_input(evicted)) lo_hub_again(h, evicted->index);
+    lo_conn_put(evicted);
+}
+
+static bool poll_direct(struct lo_hub *h) {
+    struct lo_conn *ready[LO_DIRECT];
+    uint32_t n = 0;
+    if (!os_lock_try(&h->lock)) return false;
+    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+        struct lo_conn *c = h->direct[i];
+        if (!c || !lo_conn_has_input(c)) continue;
+        lo_conn_get(c);
+        ready[n++] = c;
+    }
+    os_lock_leave(&h->lock);
+    for (uint32_t i = 0; i < n; i++) {
+        lo_conn_work(ready[i]);
+        lo_conn_put(ready[i]);
+    }
+    return n != 0;
+}
+
+static bool poll(struct tp_source *s) {
+    struct lo_hub *h = hub_of(s);
+    bool did = poll_direct(h);
+    return answer_bells(h) || did;
+}
+
+static bool before_sleep(struct tp_source *s) {
+    struct lo_hub *h = hub_of(s);
+    struct lo_conn *left[LO_DIRECT];
+    uint32_t n = 0;
+    bool busy = false;
+    os_lock_enter(&h->lock);
+    h->asleep = true;
+    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+        if (!h->direct[i]) continue;
+        left[n++] = h->direct[i];
+        leave_direct_locked(h, i);
+    }
+    os_lock_leave(&h->lock);
+    os_u32_store_seqcst(&h->board->sleeping, 1);
+    os_fence_seqcst(); /* pairs with the peers' between what they write and their look at us */
+    for (uint32_t i = 0; i < n; i++) {
+        if (lo_conn_has_input(left[i])) {
+            lo_hub_again(h, left[i]->index);
+            busy = true;
+        }
+        lo_conn_put(left[i]);
+    }
+    return os_u64_load_seqcst(&h->board->summary) != 0 || busy;
+}
+
+static void after_sleep(struct tp_source *s) {
+    struct lo_hub *h = hub_of(s);
+    os_u32_store_seqcst(&h->board->sleeping, 0);
+    os_lock_enter(&h->lock);
+    h->asleep = false;
+    os_lock_leave(&h->lock);
+}
+
+/* ---- the end of tokens and connections ---- */
+
+static bool peer_lives(struct lo_hub *h, uint32_t index) {
+    bool lives = false;
+    os_lock_enter(&h->lock);
+    struct lo_conn *c = h->conns[index];
+    if (c && c->peer) lives = lo_peer_alive(c->peer);
+    os_lock_leave(&h->lock);
+    return lives;
+}
+
+/* A step of waiting; they get longer. Nobody wakes. */
+static void pause_step(uint32_t i) {
+    static os_atomic_u32 never;
+    if (i < SPINS)
+        os_cpu_relax();
+    else if (i < SPINS + YIELDS)
+        os_thread_yield();
+    else
+        os_wait_on(&never, 0, os_now_ns() + OS_NS_PER_MS);
+}
+
+static void drain(struct tp_share_guests *g, uint32_t token) {
+    struct lo_hub *h = SN_CONTAINER(g, struct lo_hub, guests);
+    uint32_t used = os_u32_load_seqcst(&h->used);
+    for (uint32_t index = 0; index < used; index++) {
+        for (int k = 0; k < 2; k++) {
+            os_atomic_u32 *busy = &h->board->cells[index].busy[k];
+            for (uint32_t i = 0; os_u32_load_seqcst(busy) == token; i++) {
+                if (i >= SPINS && i % 16 == 0 && !peer_lives(h, index)) break;
+                pause_step(i);
+            }
+        }
+    }
+}
+
+void lo_hub_settle_cell(struct lo_hub *h, uint32_t index, struct lo_peer *peer) {
+    for (int k = 0; k < 2; k++) {
+        os_atomic_u32 *busy = &h->board->cells[index].busy[k];
+        for (uint32_t i = 0; os_u32_load_seqcst(busy) != 0; i++) {
+            if (i >= SPINS && i % 16 == 0 && (!peer || !lo_peer_alive(peer))) break;
+            pause_step(i);
+        }
+    }
+}
+
+void lo_hub_watch_share(struct lo_hub *h, struct tp_share *share) {
+    if (share && os_ptr_load_relaxed(&share->guests) != &h->guests)
+        os_ptr_store_seqcst(&share->guests, &h->guests);
+}
+
+/* ---- create ---- */
+
+static void free_hub(struct tp_source *s) {
+    struct lo_hub *h = hub_of(s);
+    os_lock_fini(&h->lock);
+    os_shm_close(&h->board_shm);
+    os_free(h);
+}
+
+sn_status lo_hub_get(struct tp_engine *eng, struct lo_hub **out) {
+    struct tp_source *there = tp_engine_source(eng);
+    if (there) {
+        *out = hub_of(there);
+        return SN_OK;
+    }
+    struct lo_hub *h = os_zalloc(sizeof *h);
+    if (!h) return SN_E_NOMEM;
+    sn_status st = os_shm_create(sizeof(struct lo_board), &h->board_shm);
+    if (st != SN_OK) {
+        os_free(h);
+        return st;
+    }
+    h->source = (struct tp_source){
+        .poll = poll, .before_sleep = before_sleep, .after_sleep = after_sleep, .on_gone = free_hub
+    };
+    h->guests.drain = drain;
+    h->eng = eng;
+    h->board = h->board_shm.base;
+    os_random_bytes(h->id, sizeof h->id);
+    os_lock_init(&h->lock, OS_RANK_LEAF);
+    sn_list_init(&h->peers);
+    tp_timer_init(&h->kick, eng, kicked);
+    h->direct_copy = lo_config_get().direct_copy;
+    if (h->direct_copy && os_peer_allow() != SN_OK)
+        SN_LOG(SN_LOG_INFO, "local: the system does not let peers copy from this process");
+    there = tp_engine_add_source(eng, &h->source);
+    if (there != &h->source) free_hub(&h->source);
+    *out = hub_of(there);
+    return SN_OK;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * hub.h - what an adapter has once for all its same-host connections.
+ * Owns:    the board that peers write to, the numbers of connections on it, who is polled directly,
+ *          the peers that are known, and waiting for their copies when a token ends.
+ * Threads: any.   Errors: SN_E_NOMEM, SN_E_RESOURCES.
+ *
+ * A connection is noticed in one of three ways. While an application polls hard the last few
+ * connections that it polled are "direct": their flag `polled` is set, the peer just writes, the
+ * pollers look at the next slot. Others have a bell, a bit on the board that the peer sets. While
+ * the engine thread sleeps nobody is direct, and the peer who finds `sleeping` set clears it and
+ * sends a byte through its socket. In each step one side writes, then reads what the other side
+ * writes first, with a full fence between.
+ */
+#ifndef SN_LOCAL_HUB_H
+#define SN_LOCAL_HUB_H
+
+#include "base/base.h"
+#include "local/shared.h"
+#include "os/io/local_sock.h"
+#include "os/io/peer_copy.h"
+#include "os/io/shm.h"
+#include "os/prim/lock.h"
+#include "transport/engine.h"
+#include "transport/share.h"
+
+struct lo_conn;
+struct lo_peer;
+
+enum { LO_DIRECT = 8 }; /* connections polled directly: a cache line each per poll */
+
+struct lo_hub {
+    struct tp_source source;
+    struct tp_share_guests guests;
+    struct tp_engine *eng;
+    uint8_t id[16];
+    bool direct_copy; /* [const] */
+    struct os_shm board_shm;
+    struct lo_board *board;
+    struct tp_timer kick; /* wakes the engine thread */
+
+    os_lock lock;                                     /* rank LEAF */
+    struct lo_conn *conns[LO_CONNS];                  /* [lock] a reference each */
+    uint16_t next_free[LO_CONNS];                     /* [lock] */
+    uint32_t fresh, free_head, free_tail, free_count; /* [lock] indexes; head, tail: + 1 */
+    os_atomic_u32 used;                /* [lock for writes] indexes below it have been in use */
+    struct lo_conn *direct[LO_DIRECT]; /* [lock] a reference each, or NULL */
+    uint32_t direct_next;              /* [lock] whose turn to give way it is */
+    bool asleep;                       /* [lock] */
+    struct sn_list peers;              /* [lock] */
+};
+
+/* The engine's hub, made if there is none. */
+SN_MUST_CHECK sn_status lo_hub_get(struct tp_engine *eng, struct lo_hub **out);
+/* Peers' copies are waited for when a token of this table ends. */
+void lo_hub_watch_share(struct lo_hub *h, struct tp_share *share);
+
+/* A number for the connection; takes a reference. SN_E_RESOURCES. */
+SN_MUST_CHECK sn_status lo_hub_join(struct lo_hub *h, struct lo_conn *c, uint32_t *index);
+/* It has none any more, and is not polled directly; drops the references. No peer copies for it. */
+void lo_hub_part(struct lo_hub *h, struct lo_conn *c, uint32_t index);
+/* The connection was polled by an application. */
+void lo_hub_polled(struct lo_hub *h, struct lo_conn *c);
+/* Somebody shall look at the connection soon. Any context, locks up to rank CQ held. */
+void lo_hub_again(struct lo_hub *h, uint32_t index);
+/* True if `what` may hold: a connection from this hub that fn likes. */
+bool lo_hub_any(struct lo_hub *h, bool (*fn)(struct lo_conn *c, const void *arg), const void *arg);
+/* Waits until the peer of this connection copies nothing for it. `peer` may be NULL. */
+void lo_hub_settle_cell(struct lo_hub *h, uint32_t index, struct lo_peer *peer);
+
+/* ---- peers (peer.c) ---- */
+
+/* Another adapter instance, in this process or another. */
+struct lo_peer {
+    struct sn_list link; /* [hub lock] */
+    struct os_ref refs;
+    struct lo_hub *hub;
+    uint8_t id[16];
+    uint32_t pid;           /* 0: not visible from here */
+    bool self;              /* this process */
+    bool can_copy;          /* copies to and from it work, and its table is here */
+    struct os_peer process; /* pid 0: not open */
+    struct os_shm board_shm, table_shm;
+    struct lo_board *board;
+    const struct tp_share_head *table; /* NULL: not shared */
+    const uint8_t *slots;
+    uint32_t slot_max;
+    struct tp_token_key key;
+};
+
+/* The peer that a hello speaks of. Takes the handles (board, table), also on failure. SN_E_WIRE. */
+SN_MUST_CHECK sn_status lo_peer_get(struct lo_hub *h, const struct lo_hello *hello,
+                                    const struct os_local_peer *who, os_handle board,
+                                    os_handle table, struct lo_peer **out);
+void lo_peer_put(struct lo_peer *p);
+bool lo_peer_alive(const struct lo_peer *p);
+
+/* Looks a token up in the peer's table as rd_table_access does there; the caller's cell names the
+ * token, so that what is found stays valid. qp_id: the peer's queue pair. SN_E_TOKEN, SN_E_PD,
+ * SN_E_RIGHTS, SN_E_RANGE; SN_E_UNSUPPORTED: that memory is not for direct access. */
+SN_MUST_CHECK sn_status lo_peer_check(const struct lo_peer *p, uint64_t qp_id, uint32_t token,
+                                      uint64_t addr, size_t len, enum tp_right right);
+/* Copies between local pieces and one range of the peer's memory, ascending. SN_E_FAULT: local
+ * memory is not there; SN_E_RIGHTS: the peer's is not; SN_E_PEER_GONE and others. */
+SN_MUST_CHECK sn_status lo_peer_write(const struct lo_peer *p, const struct os_iov *local,
+                                      size_t count, uint64_t to, size_t len);
+SN_MUST_CHECK sn_status lo_peer_read(const struct lo_peer *p, const struct os_iov *local,
+                                     size_t count, uint64_t from, size_t len);
+/* Sets the bell of a connection on the peer's board. True: the caller must wake it. */
+bool lo_peer_ring(struct lo_peer *p, uint32_t index);
+/* A word of this process that peers try a copy on. */
+const uint64_t *lo_probe_word(void);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * local.h - the transport between two SoftND adapters of one host and one user.
+ * Owns:    the operation table.   Threads: see transport.h.   Errors: see transport.h.
+ */
+#ifndef SN_LOCAL_LOCAL_H
+#define SN_LOCAL_LOCAL_H
+
+#include "transport/transport.h"
+
+extern const struct tp_ops lo_ops;
+
+#endif
