@@ -8,6 +8,7 @@
 #include <string.h>
 #include "nd_client.h"
 #include "ping.h"
+#include "ping_rping.h"
 #include "stats.h"
 #include "sys.h"
 #include "text.h"
@@ -26,6 +27,7 @@ enum {
     OPT_TIMEOUT,
     OPT_VERIFY,
     OPT_QUIET,
+    OPT_RPING,
     OPT_HELP
 };
 
@@ -38,6 +40,7 @@ static const struct args_option options[] = {
     [OPT_TIMEOUT] = { 't', "timeout", "SECONDS", "longest wait for an answer (default 10)" },
     [OPT_VERIFY] = { 'v', "verify", NULL, "compare every byte that comes back" },
     [OPT_QUIET] = { 'q', "quiet", NULL, "only the summary" },
+    [OPT_RPING] = { 0, "rping", NULL, "speak the protocol of rping (port 7174)" },
     [OPT_HELP] = { 'h', "help", NULL, "this text" },
 };
 #define OPTION_COUNT (sizeof options / sizeof options[0])
@@ -60,7 +63,11 @@ static int print_help(void) {
         "       softnd ping HOST[:PORT]\n"
         "\n"
         "Sends messages to a softnd ping server, which sends them back, and prints the round trip\n"
-        "times. The server answers any number of clients until it is interrupted.\n");
+        "times. The server answers any number of clients until it is interrupted. With --rping "
+        "the\n"
+        "other end may be rping, the ping of the verbs libraries: each round is a Read and a Write "
+        "by\n"
+        "the server, which serves one client after the other, of buffers up to its own --size.\n");
     args_print_help(options, OPTION_COUNT, stdout);
     puts("\nExit code: 0 every ping was answered (and verified), 1 failure, 2 wrong usage.");
     return EXIT_DONE;
@@ -216,7 +223,7 @@ int cmd_ping(int argc, char **argv) {
     uint16_t port = NDC_PORT_DEFAULT;
     char name[TEXT_HOST_MAX] = "";
     const char *host = NULL;
-    bool server = false;
+    bool server = false, rping = false, port_given = false;
     double seconds;
     struct args a;
     uint32_t number;
@@ -234,6 +241,7 @@ int cmd_ping(int argc, char **argv) {
             if (!text_parse_u32(a.value, 0, 65535, &number))
                 return cmd_usage("ping", "bad port %s", a.value);
             port = (uint16_t)number;
+            port_given = true;
             break;
         case OPT_SIZE:
             if (!text_parse_size(a.value, &size) || size > PING_SIZE_MAX)
@@ -259,6 +267,9 @@ int cmd_ping(int argc, char **argv) {
         case OPT_QUIET:
             c.quiet = true;
             break;
+        case OPT_RPING:
+            rping = true;
+            break;
         case OPT_HELP:
             return print_help();
         case ARGS_OPERAND:
@@ -269,6 +280,9 @@ int cmd_ping(int argc, char **argv) {
             return cmd_usage("ping", "%s", a.error);
         }
     }
+    if (rping && !port_given) port = RPING_PORT_DEFAULT;
+    if (rping && (c.size < RPING_SIZE_MIN || c.size > RPING_SIZE_MAX))
+        return cmd_usage("ping", "bad size for --rping: %u to %u", RPING_SIZE_MIN, RPING_SIZE_MAX);
     if (host && !text_split_host(host, name, &port))
         return cmd_usage("ping", "bad address %s", host);
     if (!server && !name[0]) return cmd_usage("ping", "give a HOST, or --server");
@@ -276,7 +290,17 @@ int cmd_ping(int argc, char **argv) {
     sys_catch_stop();
     hr = ndc_start();
     if (FAILED(hr)) return cmd_fail("ping", "NetworkDirect cannot be started: %s", ndc_text(hr));
-    code = server ? ping_serve(name, port) : run_client(&c, name, port);
+    if (rping) {
+        struct rping_options o = { .size = c.size,
+                                   .count = c.count,
+                                   .timeout_ms = c.timeout_ms,
+                                   .interval_s = c.interval_s,
+                                   .verify = c.verify,
+                                   .quiet = c.quiet };
+        code = server ? rping_serve(&o, name, port) : rping_client(&o, name, port);
+    } else {
+        code = server ? ping_serve(name, port) : run_client(&c, name, port);
+    }
     ndc_stop();
     return code;
 }
