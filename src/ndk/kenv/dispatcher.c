@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Events, semaphores, timers and threads as objects to wait for. One lock guards the state of all
+ * of them, as in the kernel: waits are rare. A waiting thread has its wait block on its own stack;
+ * all blocks are on one list, so that nothing in a consumer's object has to be believed.
+ */
+#include <time.h>
+#include "ndk/kenv/kenv.h"
+#include "ndk/kenv/objects.h"
+#include "ndk/verify/verify.h"
+#include "os/prim/clock.h"
+#include "os/prim/lock.h"
+#include "os/prim/thread.h"
+
+#define NS_PER_TICK 100ull
+#define EPOCH_1601_SECONDS 11644473600ull
+
+struct wait_block {
+    struct sn_list link;
+    DISPATCHER_HEADER *object;
+    os_atomic_u32 done;
+};
+
+static os_lock dispatcher_lock;
+static struct sn_list waiters;
+static os_once once = OS_ONCE_INIT;
+
+void (*ke_on_wait_timeout)(const void *object);
+
+static void init(void) {
+    os_lock_init(&dispatcher_lock, OS_RANK_LEAF);
+    sn_list_init(&waiters);
+}
+
+void ke_dispatcher_enter(void) {
+    os_once_run(&once, init);
+    os_lock_enter(&dispatcher_lock);
+}
+
+void ke_dispatcher_leave(void) {
+    os_lock_leave(&dispatcher_lock);
+}
+
+/* Takes the object for one wait; false if it is not signalled. */
+static bool take_locked(DISPATCHER_HEADER *h) {
+    if (h->SignalState <= 0) return false;
+    if (h->Type == KE_EVENT_SYNC || h->Type == KE_TIMER_SYNC) h->SignalState = 0;
+    if (h->Type == KE_SEMAPHORE) h->SignalState--;
+    return true;
+}
+
+void ke_signal_locked(DISPATCHER_HEADER *h, LONG state) {
+    h->SignalState = state;
+    SN_LIST_FOR_SAFE(it, tmp, &waiters) {
+        struct wait_block *w = SN_CONTAINER(it, struct wait_block, link);
+        if (w->object != h) continue;
+        if (!take_locked(h)) break;
+        sn_list_remove(&w->link);
+        os_u32_store_release(&w->done, 1);
+        os_wake_all(&w->done);
+    }
+}
+
+static void header_init(DISPATCHER_HEADER *h, UCHAR type, LONG state) {
+    h->Type = type;
+    h->Signalling = 0;
+    h->Size = 0;
+    h->Reserved1 = 0;
+    h->SignalState = state;
+    InitializeListHead(&h->WaitListHead);
+}
+
+void ke_header_init(DISPATCHER_HEADER *h, UCHAR type, LONG state) {
+    ke_dispatcher_enter();
+    header_init(h, type, state);
+    ke_dispatcher_leave();
+}
+
+/* ---- events ---- */
+
+VOID KeInitializeEvent(PRKEVENT ev, EVENT_TYPE type, BOOLEAN state) {
+    bool waited = false;
+    ke_dispatcher_enter();
+    SN_LIST_FOR(it, &waiters)
+    waited |= SN_CONTAINER(it, struct wait_block, link)->object == &ev->Header;
+    header_init(&ev->Header, type == SynchronizationEvent ? KE_EVENT_SYNC : KE_EVENT, state != 0);
+    ke_dispatcher_leave();
+    if (waited)
+        ndk_violation(NDK_RULE_event_reinit, "KeInitializeEvent", ev,
+                      "a thread is waiting for this event");
+}
+
+LONG KeSetEvent(PRKEVENT ev, KPRIORITY increment, BOOLEAN wait) {
+    (void)increment;
+    if (ndk_verifying()) ke_call_enter("KeSetEvent", wait ? APC_LEVEL : DISPATCH_LEVEL);
+    ke_dispatcher_enter();
+    LONG old = ev->Header.SignalState;
+    ke_signal_locked(&ev->Header, 1);
+    ke_dispatcher_leave();
+    return old;
+}
+
+LONG KeResetEvent(PRKEVENT ev) {
+    ke_dispatcher_enter();
+    LONG old = ev->Header.SignalState;
+    ev->Header.SignalState = 0;
+    ke_dispatcher_leave();
+    return old;
+}
+
+VOID KeClearEvent(PRKEVENT ev) {
+    KeResetEvent(ev);
+}
+
+LONG KeReadStateEvent(PRKEVENT ev) {
+    ke_dispatcher_enter();
+    LONG state = ev->Header.SignalState;
+    ke_dispatcher_leave();
+    return state;
+}
+
+/* ---- semaphores ---- */
+
+VOID KeInitializeSemaphore(PRKSEMAPHORE s, LONG count, LONG limit) {
+    s->Limit = limit;
+    ke_header_init(&s->Header, KE_SEMAPHORE, count);
+}
+
+LONG KeReleaseSemaphore(PRKSEMAPHORE s, KPRIORITY increment, LONG adjustment, BOOLEAN wait) {
+    (void)increment;
+    (void)wait;
+    ke_dispatcher_enter();
+    LONG old = s->Header.SignalState;
+    LONG room = s->Limit - old;
+    ke_signal_locked(&s->Header, adjustment > room ? s->Limit : old + adjustment);
+    ke_dispatcher_leave();
+    return old;
+}
+
+/* ---- time ---- */
+
+static uint64_t system_time(void) {
+    struct timespec ts;
+    timespec_get(&ts, TIME_UTC);
+    return ((uint64_t)ts.tv_sec + EPOCH_1601_SECONDS) * 10000000ull +
+           (uint64_t)ts.tv_nsec / NS_PER_TICK;
+}
+
+VOID KeQuerySystemTime(PLARGE_INTEGER now) {
+    now->QuadPart = (LONGLONG)system_time();
+}
+
+ULONGLONG KeQueryInterruptTime(VOID) {
+    return os_now_ns() / NS_PER_TICK;
+}
+
+LARGE_INTEGER KeQueryPerformanceCounter(PLARGE_INTEGER frequency) {
+    LARGE_INTEGER now;
+    if (frequency) frequency->QuadPart = 1000000000;
+    now.QuadPart = (LONGLONG)os_now_ns();
+    return now;
+}
+
+VOID KeStallExecutionProcessor(ULONG microseconds) {
+    uint64_t end = os_now_ns() + microseconds * OS_NS_PER_US;
+    while (os_now_ns() < end)
+        os_cpu_relax();
+}
+
+uint64_t ke_deadline(LONGLONG due) {
+    uint64_t now = os_now_ns();
+    if (due < 0) {
+        uint64_t ticks = 0 - (uint64_t)due;
+        return ticks > (OS_FOREVER - 1 - now) / NS_PER_TICK ? OS_FOREVER - 1
+                                                            : now + ticks * NS_PER_TICK;
+    }
+    uint64_t wall = system_time();
+    if ((uint64_t)due <= wall) return now;
+    uint64_t ticks = (uint64_t)due - wall;
+    return ticks > (OS_FOREVER - 1 - now) / NS_PER_TICK ? OS_FOREVER - 1
+                                                        : now + ticks * NS_PER_TICK;
+}
+
+/* ---- waits ---- */
+
+NTSTATUS KeWaitForSingleObject(PVOID object, KWAIT_REASON reason, KPROCESSOR_MODE mode,
+                               BOOLEAN alertable, PLARGE_INTEGER timeout) {
+    (void)reason;
+    (void)mode;
+    (void)alertable;
+    DISPATCHER_HEADER *h = object;
+    bool poll = timeout && timeout->QuadPart == 0;
+    if (ndk_verifying()) {
+        ke_call_enter("KeWaitForSingleObject", poll ? DISPATCH_LEVEL : APC_LEVEL);
+        if (!poll && ke_in_callback())
+            ndk_violation(NDK_RULE_callback_context, "KeWaitForSingleObject", object,
+                          "a wait inside a callback of the provider");
+    }
+    struct wait_block w = { .object = h };
+    sn_list_init(&w.link);
+    ke_dispatcher_enter();
+    bool taken = take_locked(h);
+    if (!taken && !poll) sn_list_push_back(&waiters, &w.link);
+    ke_dispatcher_leave();
+    if (taken) return STATUS_SUCCESS;
+    if (poll) return STATUS_TIMEOUT;
+    uint64_t deadline = timeout ? ke_deadline(timeout->QuadPart) : OS_FOREVER;
+    while (os_u32_load_acquire(&w.done) == 0)
+        if (!os_wait_on(&w.done, 0, deadline)) break;
+    ke_dispatcher_enter(); /* the waker, if there is one, is through with w */
+    taken = os_u32_load_acquire(&w.done) != 0;
+    sn_list_remove(&w.link);
+    ke_dispatcher_leave();
+    if (taken) return STATUS_SUCCESS;
+    if (ndk_verifying() && ke_on_wait_timeout) ke_on_wait_timeout(object);
+    return STATUS_TIMEOUT;
+}
+
+NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE mode, BOOLEAN alertable, PLARGE_INTEGER interval) {
+    (void)mode;
+    (void)alertable;
+    if (ndk_verifying()) ke_call_enter("KeDelayExecutionThread", APC_LEVEL);
+    uint64_t deadline = ke_deadline(interval->QuadPart);
+    os_atomic_u32 never = { 0 };
+    while (os_now_ns() < deadline)
+        os_wait_on(&never, 0, deadline);
+    return STATUS_SUCCESS;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * kenv.h - the kernel environment, inside libsoftndk.
+ * Owns:    per-thread IRQL and call names; pools of memory, MDLs and work items with their
+ *          origins; the system worker and DPC threads.
+ * Threads: any.   Errors: as the kernel's.
+ */
+#ifndef SN_NDK_KENV_H
+#define SN_NDK_KENV_H
+
+#include <stdbool.h>
+#include "base/base.h"
+#include "ntddk.h"
+#undef min
+#undef max
+
+/* ---- IRQL and where a thread is (irql.c) ---- */
+
+/* The provider calls the consumer: raises to DISPATCH_LEVEL until _end with its result. */
+struct ke_callback {
+    KIRQL irql;
+    uint32_t depth;
+};
+struct ke_callback ke_callback_begin(void);
+/* The callback must have come back at DISPATCH_LEVEL. name is for the report. */
+void ke_callback_end(struct ke_callback saved, const char *name);
+bool ke_in_callback(void);
+
+/* The consumer entered this routine; max: the highest IRQL that it allows. Cheap; the verifier
+ * must be on. */
+void ke_call_enter(const char *name, KIRQL max);
+const char *ke_call_name(void);
+
+/* Called by ke_call_enter; set by the provider's verifier. */
+extern void (*ke_on_call)(void);
+
+/* ---- waits (dispatcher.c) ---- */
+
+/* Called for each wait that timed out, to see whether it was for a pending request; set by the
+ * provider. */
+extern void (*ke_on_wait_timeout)(const void *object);
+
+/* ---- memory (pool.c, mdl.c) ---- */
+
+/* Asked before pool memory or an MDL goes: returns what still covers it, in words, or NULL. Set by
+ * the provider. */
+extern const char *(*ke_memory_in_use)(const void *p, size_t len, const MDL *mdl);
+
+/* ---- leaks: each reports what it holds and forgets it, and returns how many ---- */
+int ke_pool_leaks(void);
+int ke_mdl_leaks(void);
+int ke_work_leaks(void);
+
+/* Processors of this machine (system_linux.c). */
+int ke_cpu_count(void);
+
+/* Waits until the worker and DPC queues are empty and their threads idle. */
+void ke_work_drain(void);
+
+#endif

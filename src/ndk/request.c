@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "ndk/ndk.h"
+#include "os/prim/fault.h"
+
+static void deliver(struct ndk_request *r) {
+    ndk_pending_remove(r->ctx, r->o);
+    struct ke_callback saved = ke_callback_begin();
+    if (r->on_created)
+        r->on_created(r->ctx, r->status, r->created);
+    else if (r->on_done)
+        r->on_done(r->ctx, r->status);
+    ke_callback_end(saved, r->name);
+}
+
+static bool run_request(struct ndk_job *job) {
+    struct ndk_request *r = SN_CONTAINER(job, struct ndk_request, job);
+    struct ndk_object *o = r->o;
+    if (r->before) r->before(r, r->st);
+    deliver(r);
+    os_free(r);
+    ndk_object_put(
+        o); /* may post the end of o to its strand, which this worker then goes on with */
+    return true;
+}
+
+static void core_done(struct rd_async *a, sn_status st) {
+    struct ndk_request *r = (struct ndk_request *)a;
+    r->st = st;
+    r->status = r->map(st);
+    ndk_job_post(r->o->ad, &r->o->strand, &r->job);
+}
+
+struct ndk_request *ndk_request_new(struct ndk_object *o, const char *name,
+                                    NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx) {
+    struct ndk_request *r = os_zalloc(sizeof *r);
+    if (!r) return NULL;
+    r->async.done = core_done;
+    r->job.run = run_request;
+    r->o = o;
+    r->name = name;
+    r->on_done = on_done;
+    r->ctx = ctx;
+    r->map = ndk_connect_status;
+    ndk_object_get(o);
+    ndk_pending_add(ctx, o, name);
+    return r;
+}
+
+void ndk_request_free(struct ndk_request *r) {
+    struct ndk_object *o = r->o;
+    ndk_pending_remove(r->ctx, o);
+    os_free(r);
+    ndk_object_put(o);
+}
+
+NTSTATUS ndk_request_started(struct ndk_request *r, sn_status st) {
+    if (st == SN_PENDING) return STATUS_PENDING; /* r may be gone */
+    NTSTATUS status = r->map(st);
+    ndk_request_free(r);
+    return status;
+}
+
+static NTSTATUS later(struct ndk_request *r, NTSTATUS st, enum ndk_how how) {
+    r->status = st;
+    if (how == NDK_EARLY) {
+        run_request(&r->job);
+    } else {
+        ndk_job_post(r->o->ad, &r->o->strand, &r->job);
+    }
+    return STATUS_PENDING;
+}
+
+NTSTATUS ndk_answer(struct ndk_object *o, const char *name, NDK_FN_REQUEST_COMPLETION *on_done,
+                    PVOID ctx, NTSTATUS st) {
+    enum ndk_how how = ndk_choose();
+    if (how == NDK_NOW || !on_done) return st;
+    struct ndk_request *r = ndk_request_new(o, name, on_done, ctx);
+    return r ? later(r, st, how) : st;
+}
+
+NTSTATUS ndk_answer_create(struct ndk_object *o, const char *name,
+                           NDK_FN_CREATE_COMPLETION *on_created, PVOID ctx, void *out) {
+    enum ndk_how how = ndk_choose();
+    if (how != NDK_NOW && on_created) {
+        struct ndk_request *r = ndk_request_new(o, name, NULL, ctx);
+        if (r) {
+            r->on_created = on_created;
+            r->created = &o->header;
+            return later(r, STATUS_SUCCESS, how);
+        }
+    }
+    *(void **)out = o;
+    return STATUS_SUCCESS;
+}
