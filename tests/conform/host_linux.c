@@ -67,7 +67,10 @@ void *host_pages_alloc(size_t bytes) {
 }
 
 void host_pages_free(void *pages, size_t bytes) {
-    munmap(pages, round_to_pages(bytes));
+    /* Nothing else may come to lie there: an access has to fault from now on. */
+    if (mmap(pages, round_to_pages(bytes), PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        munmap(pages, round_to_pages(bytes));
 }
 
 bool host_pages_readonly(void *pages, size_t bytes) {
