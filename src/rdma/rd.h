@@ -11,9 +11,9 @@
  *
  * Asynchronous calls take a struct rd_async that the caller owns until it is completed. They
  * return SN_PENDING when accepted, then async->done(async, status) comes exactly once, possibly
- * before the call returns and from any thread, with no lock of the core held that the callee
- * could need: it may call back into the core except for the destroy of the same object. Any other
- * return value: not accepted, done is not called.
+ * before the call returns and from any thread. No lock of the core is held then, but locks of the
+ * transport may be: done records the outcome and wakes whoever waits, on another thread if that one
+ * is to call the core. Any other return value: not accepted, done is not called.
  *
  * Threads: every function from any thread at once, unless said otherwise. No function blocks
  *          but for the destroys, rd_region_deregister and rd_qp_flush, which wait briefly (never
