@@ -154,6 +154,8 @@ struct fpdu {
     uint8_t head_len, trail_len;
     bool last;
     bool copied; /* payload is in scratch behind the head */
+    bool is_report;
+    uint32_t report; /* its count */
 };
 
 struct batch {
@@ -164,6 +166,8 @@ struct batch {
     enum iw_tx_source in_progress, last;
     sn_status failed;           /* stop: this went wrong ... */
     struct tp_request *culprit; /* ... with this request, or with the Read at irq_idx */
+    bool reports, hello_before; /* the batch has reports; how things stood without them */
+    uint32_t reported_before;
     /* from here on only as far as the counts say */
     struct os_iov iov[BATCH_IOV];
     struct tp_access acc[BATCH_PIECES];
@@ -492,9 +496,16 @@ static bool batch_has_room(const struct iw_conn *c, const struct batch *b) {
 }
 
 static void add_report(struct iw_conn *c, struct batch *b) {
+    if (!b->reports) {
+        b->reports = true;
+        b->hello_before = os_u32_load_relaxed(&c->hello_due) != 0;
+        b->reported_before = os_u32_load_relaxed(&c->reported);
+    }
     size_t len = pack_report(c, b->scratch + b->scratch_used);
     sn_status st = add_fpdu(c, b, IW_TX_NONE, NULL, NULL, len, 0, 0, true);
     SN_ASSERT(st == SN_OK); /* no payload, and the batch has room */
+    b->fpdu[b->fpdu_count - 1].is_report = true;
+    b->fpdu[b->fpdu_count - 1].report = os_u32_load_relaxed(&c->reported);
 }
 
 /* Adds FPDUs while there is something to send and room. */
@@ -577,6 +588,25 @@ static void remember_part(struct iw_conn *c, const struct batch *b, const struct
     tx->part.trail_len = f->trail_len;
     memcpy(tx->part.head, b->scratch + f->head_at, f->head_len);
     memcpy(tx->part.trail, b->scratch + f->trail_at, f->trail_len);
+}
+
+/* A report of which not even the beginning left is owed again: it may have been the last one. */
+static void account_reports(struct iw_conn *c, const struct batch *b, size_t put) {
+    if (!b->reports) return;
+    bool hello = b->hello_before;
+    uint32_t reported = b->reported_before;
+    for (size_t i = 0; i < b->fpdu_count && put != 0; i++) {
+        const struct fpdu *f = &b->fpdu[i];
+        if (f->is_report) {
+            hello = false;
+            reported = f->report;
+        }
+        put -= SN_MIN(put, (size_t)f->size);
+    }
+    if (!hello && reported == os_u32_load_relaxed(&c->reported)) return;
+    os_u32_store_relaxed(&c->hello_due, hello);
+    os_u32_store_relaxed(&c->reported, reported);
+    c->report_now = true;
 }
 
 static void account(struct iw_conn *c, const struct batch *b, size_t put) {
@@ -753,6 +783,7 @@ static bool send_some(struct iw_conn *c, bool *did) {
         st = iw_conn_writev(c, b.iov, b.iov_count, &put);
     release_pieces(c, &b, 0);
     if (st == SN_OK && !c->tx_markers) account(c, &b, put);
+    if (!c->tx_markers) account_reports(c, &b, put);
     *did = *did || put != 0;
     if (st == SN_E_AGAIN || (st == SN_OK && !c->tx_markers && put < total)) {
         set_blocked(c, true);
