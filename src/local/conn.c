@@ -340,8 +340,12 @@ void lo_conn_read_socket(struct lo_conn *c) {
         lo_setup_ready(c);
         return;
     }
-    for (int i = 0; i < 64 && (st == SN_OK || st == SN_E_WIRE); i++)
+    bool heard = false;
+    for (int i = 0; i < 64 && (st == SN_OK || st == SN_E_WIRE); i++) {
         st = os_local_recv(c->watch.sock, bytes, sizeof bytes, &got, NULL, NULL);
+        heard |= st == SN_OK;
+    }
+    if (heard) lo_hub_heard(c->hub);
     if (st == SN_OK || st == SN_E_WIRE || st == SN_E_AGAIN) return;
     c->rx.eof = true;
     drop_socket(c);

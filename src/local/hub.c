@@ -210,10 +210,19 @@ static bool before_sleep(struct tp_source *s) {
 
 static void after_sleep(struct tp_source *s) {
     struct lo_hub *h = hub_of(s);
-    os_u32_store_seqcst(&h->board->sleeping, 0);
     os_lock_enter(&h->lock);
     h->asleep = false;
+    os_u32_store_seqcst(&h->board->sleeping, 0);
     os_lock_leave(&h->lock);
+}
+
+void lo_hub_heard(struct lo_hub *h) {
+    os_lock_enter(&h->lock);
+    bool asleep = h->asleep;
+    if (asleep) os_u32_store_seqcst(&h->board->sleeping, 1);
+    os_lock_leave(&h->lock);
+    os_fence_seqcst();
+    if (asleep && os_u64_load_seqcst(&h->board->summary) != 0) tp_timer_arm(&h->kick, 0);
 }
 
 /* ---- the end of tokens and connections ---- */

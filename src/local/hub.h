@@ -62,7 +62,10 @@ void lo_hub_part(struct lo_hub *h, struct lo_conn *c, uint32_t index);
 void lo_hub_polled(struct lo_hub *h, struct lo_conn *c);
 /* Somebody shall look at the connection soon. Any context, locks up to rank CQ held. */
 void lo_hub_again(struct lo_hub *h, uint32_t index);
-/* True if `what` may hold: a connection from this hub that fn likes. */
+/* A wake-up was taken from a socket. If it was not the engine thread that took it, that thread may
+ * never see it: peers must wake it again. */
+void lo_hub_heard(struct lo_hub *h);
+/* True if fn likes one of the connections. */
 bool lo_hub_any(struct lo_hub *h, bool (*fn)(struct lo_conn *c, const void *arg), const void *arg);
 /* Waits until the peer of this connection copies nothing for it. `peer` may be NULL. */
 void lo_hub_settle_cell(struct lo_hub *h, uint32_t index, struct lo_peer *peer);

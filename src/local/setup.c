@@ -410,7 +410,10 @@ void lo_setup_ready(struct lo_conn *c) {
     case LO_REQUESTED: /* nothing comes here but the end, and wake-ups */
         for (;;) {
             sn_status st = os_local_recv(c->watch.sock, byte, sizeof byte, &got, NULL, NULL);
-            if (st == SN_OK) continue;
+            if (st == SN_OK) {
+                lo_hub_heard(c->hub);
+                continue;
+            }
             if (st != SN_E_AGAIN) lo_fail(c, SN_E_PEER_GONE);
             return;
         }
