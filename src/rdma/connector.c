@@ -616,12 +616,10 @@ static void on_disconnected(void *owner, sn_status st) {
         c->aborted = true;
     }
     os_lock_leave(&c->lock);
+    bool hold = qp && st == SN_OK && qp->hold_on_disconnect;
+    if (hold) rd_qp_hold(qp); /* whoever is told finds it so */
     rd_fire_run(&f);
-    if (!qp) return;
-    if (st == SN_OK && qp->hold_on_disconnect)
-        rd_qp_hold(qp);
-    else
-        rd_qp_end(qp, RD_QP_ERROR);
+    if (qp && !hold) rd_qp_end(qp, RD_QP_ERROR);
 }
 
 sn_status rd_connector_notify_disconnect(struct rd_connector *c, struct rd_async *a) {
