@@ -355,10 +355,14 @@ void lo_conn_read_socket(struct lo_conn *c) {
 
 /* rx_lock held; released. */
 static void finish(struct lo_conn *c) {
-    bool settled = c->request_settled;
+    struct lo_listener *l = NULL;
+    if (c->request_settled) {
+        l = c->listener;
+        c->listener = NULL;
+    }
     c->request_settled = false;
     os_lock_leave(&c->rx_lock);
-    if (settled) lo_listener_settle(c);
+    if (l) lo_listener_settle(l, c);
     lo_deliver_events(c);
 }
 

@@ -141,7 +141,7 @@ struct lo_conn {
     struct lo_tx tx;
     struct lo_rx rx;
 
-    struct lo_listener *listener; /* [its lock] until the request was handed up */
+    struct lo_listener *listener; /* [rx_lock] a reference, until the request is here */
     bool request_settled;         /* [rx_lock] tell the listener */
     struct sn_list listener_link; /* [listener's lock] */
 };
@@ -209,8 +209,9 @@ void lo_endpoint_name(const struct os_addr *addr, char name[LO_NAME_MAX + 1]);
 sn_status lo_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlog,
                     const struct tp_listener_upcalls *up, void *ctx, struct tp_listener **out);
 void lo_listener_close(struct tp_listener *l);
-/* The request of a connection is here, or the connection came to nothing. No lock held. */
-void lo_listener_settle(struct lo_conn *c);
+/* The request of a connection is here, or the connection came to nothing. Takes the connection's
+ * reference to its listener, which the caller took out of it. No lock held. */
+void lo_listener_settle(struct lo_listener *l, struct lo_conn *c);
 
 /* rx.c; rx_lock held */
 bool lo_rx_progress(struct lo_conn *c);

@@ -63,6 +63,7 @@ static struct lo_conn *start_conn_locked(struct lo_listener *l, os_sock s) {
     if (st == SN_OK) return c;
     sn_list_remove(&c->listener_link);
     l->half_open_count--;
+    c->listener = NULL;
     tp_watch_put(&l->watch); /* never the last: our caller has one */
     lo_conn_put(c);
     lo_conn_put(c);
@@ -88,15 +89,12 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
     }
 }
 
-void lo_listener_settle(struct lo_conn *c) {
-    struct lo_listener *l = c->listener;
-    if (!l) return;
+void lo_listener_settle(struct lo_listener *l, struct lo_conn *c) {
     os_lock_enter(&l->lock);
     bool ours = !sn_list_empty(&c->listener_link);
     if (ours) {
         sn_list_remove(&c->listener_link);
         l->half_open_count--;
-        c->listener = NULL;
         /* The listener's reference to c passes to the core, also if the peer has left meanwhile:
          * that is then the first thing it hears. */
         if (lo_state(c) != LO_REQUESTED || l->closed)
@@ -105,7 +103,7 @@ void lo_listener_settle(struct lo_conn *c) {
             l->up->on_request(l->ctx, &c->base);
     }
     os_lock_leave(&l->lock);
-    if (ours) tp_watch_put(&l->watch);
+    tp_watch_put(&l->watch);
 }
 
 sn_status lo_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlog,
@@ -153,12 +151,13 @@ void lo_listener_close(struct tp_listener *tl) {
         l->half_open_count--;
         os_lock_enter(&c->rx_lock);
         os_lock_enter(&c->tx_lock);
+        bool linked = c->listener != NULL; /* else somebody is about to settle it */
         c->listener = NULL;
         if (lo_state(c) != LO_ENDED) lo_end_use(c);
         os_lock_leave(&c->tx_lock);
         os_lock_leave(&c->rx_lock);
         lo_conn_put(c);
-        tp_watch_put(&l->watch); /* the connection's; ours is still there */
+        if (linked) tp_watch_put(&l->watch); /* the connection's; ours is still there */
     }
     os_lock_leave(&l->lock);
     tp_watch_put(&l->watch);
