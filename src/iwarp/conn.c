@@ -481,10 +481,12 @@ static void on_report_timer(struct tp_timer *t) {
     if (iw_state(c) == IW_OPEN) {
         if (iw_peer(c) == IW_PEER_UNKNOWN) {
             uint64_t now = os_now_ns();
-            if (now >= c->unknown_until_ns)
+            if (now >= c->unknown_until_ns) {
                 iw_peer_decided(c, IW_PEER_FOREIGN);
-            else
+                iw_tx_progress(c); /* what waited for the outcome of others */
+            } else {
                 iw_arm(c, t, c->unknown_until_ns - now);
+            }
         }
         if (iw_report_due(c)) {
             c->report_now = true;

@@ -760,6 +760,12 @@ static void set_blocked(struct iw_conn *c, bool blocked) {
     iw_set_interest(c);
 }
 
+/* A request fails in its turn, when those before it have their outcome: their answers bring us back
+ * here. Not inside an FPDU, which can only be cut. */
+static bool must_wait(const struct iw_conn *c) {
+    return !c->tx.part.active && (c->tx.unconfirmed.count != 0 || c->tx.reads.count != 0);
+}
+
 /* One system call's worth. False when there is no more for now. */
 static bool send_some(struct iw_conn *c, bool *did) {
     struct batch b;
@@ -801,6 +807,7 @@ static bool send_some(struct iw_conn *c, bool *did) {
     }
     set_blocked(c, false);
     if (b.failed != SN_OK && (b.fpdu_count == 0 || st == SN_E_FAULT || c->tx_markers)) {
+        if (b.culprit && must_wait(c)) return false;
         if (b.culprit)
             request_failed(c, b.failed, b.culprit);
         else
