@@ -887,7 +887,8 @@ static void post_writes(void *arg) {
 
 static void several_threads_post_on_one_queue_pair(void) {
     enum { THREADS = 3, EACH = 300 };
-    struct fx_pair_options o = { .depth = 64 };
+    /* Slots come back before results are read, so the results need room of their own. */
+    struct fx_pair_options o = { .depth = 64, .cq_depth = THREADS * EACH };
     struct stage s = open_stage(&o, THREADS * EACH * 64);
     struct poster t[THREADS];
     struct host_thread *threads[THREADS];
