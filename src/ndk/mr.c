@@ -12,7 +12,6 @@ static void mr_teardown(struct ndk_object *o) {
     struct ndk_mr *mr = (struct ndk_mr *)o;
     if (o->ad->verify) ndk_verify_mr_ended(mr);
     rd_region_destroy(mr->rd);
-    os_lock_fini(&mr->lock);
 }
 
 static uint32_t region_flags(ULONG flags) {

@@ -143,14 +143,18 @@ void *ndk_object_new(struct ndk_adapter *ad, size_t size, NDK_OBJECT_TYPE type,
     return o;
 }
 
+/* No list shows it any more; what is torn down cannot be looked at. */
+static void unlist(struct ndk_object *o) {
+    ndk_live_remove(o);
+    os_lock_enter(&o->ad->lock);
+    sn_list_remove(&o->all);
+    os_lock_leave(&o->ad->lock);
+}
+
 static void forget(struct ndk_object *o) {
     struct ndk_adapter *ad = o->ad;
     struct ndk_object *uses[SN_ARRAY_LEN(o->uses)];
     memcpy(uses, o->uses, sizeof uses);
-    ndk_live_remove(o);
-    os_lock_enter(&ad->lock);
-    sn_list_remove(&o->all);
-    os_lock_leave(&ad->lock);
     os_free(o);
     for (size_t i = 0; i < SN_ARRAY_LEN(uses); i++)
         if (uses[i]) ndk_object_put(uses[i]);
@@ -161,6 +165,7 @@ static void forget(struct ndk_object *o) {
 }
 
 void ndk_object_discard(struct ndk_object *o) {
+    unlist(o);
     forget(o);
 }
 
@@ -170,6 +175,7 @@ void ndk_object_get(struct ndk_object *o) {
 
 static bool run_final(struct ndk_job *job) {
     struct ndk_object *o = SN_CONTAINER(job, struct ndk_object, final);
+    unlist(o);
     if (o->teardown) o->teardown(o);
     if (o->on_closed && !o->forced) {
         struct ke_callback saved = ke_callback_begin();
@@ -214,6 +220,7 @@ NTSTATUS ndk_close_object(NDK_OBJECT_HEADER *header, NDK_FN_CLOSE_COMPLETION *on
     /* Nobody else holds it; but a worker may be leaving its strand. */
     if (ndk_strand_idle(o->ad, &o->strand) && ndk_choose() == NDK_NOW) {
         ndk_pending_remove(ctx, o);
+        unlist(o);
         if (o->teardown) o->teardown(o);
         forget(o);
         return STATUS_SUCCESS;

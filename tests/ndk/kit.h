@@ -175,6 +175,12 @@ static inline bool kit_result(struct kit_cq *c, NDK_RESULT_EX *out) {
     }
 }
 
+static inline void kit_drain(struct kit_cq *c) {
+    NDK_RESULT_EX r[8];
+    while (c->cq && c->cq->Dispatch->NdkGetCqResultsEx(c->cq, r, 8) != 0) {
+    }
+}
+
 #define CHECK_RESULT(c, type_, ctx_, status_)                                                      \
     do {                                                                                           \
         NDK_RESULT_EX res_;                                                                        \
@@ -356,6 +362,7 @@ static inline void kit_down(struct kit_pair *p) {
     KIT_CLOSE(p->listener, NdkCloseListener);
     for (int i = 0; i < 2; i++) {
         KIT_CLOSE(ends[i]->qp, NdkCloseQp);
+        kit_drain(&ends[i]->cq);
         KIT_CLOSE(ends[i]->cq.cq, NdkCloseCq);
     }
     kit_free(&p->mem);
