@@ -41,6 +41,9 @@ void host_setenv(const char *name, const char *value);
 /* How many descriptors or handles the process has open; 0 if the system does not say. */
 size_t host_handle_count(void);
 
+/* Allows at least `count` open descriptors or handles; false if the system does not. */
+bool host_allow_handles(size_t count);
+
 /* This program again, with these arguments (NULL-terminated, without the program's name). Its
  * output goes where this program's goes. NULL if it cannot be started. */
 struct host_process;

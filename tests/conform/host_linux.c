@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,6 +113,15 @@ size_t host_handle_count(void) {
         if (entry->d_name[0] != '.') count++;
     closedir(dir);
     return count - 1; /* the directory itself */
+}
+
+bool host_allow_handles(size_t count) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+    if (limit.rlim_cur >= count) return true;
+    limit.rlim_cur = count;
+    if (limit.rlim_max < count) limit.rlim_max = count;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 struct host_process {
