@@ -367,10 +367,10 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
         os_lock_leave(&c->tx_lock);
         break;
     }
-    bool settled = c->request_settled;
+    struct iw_listener *settled = c->request_settled ? iw_listener_hold(c) : NULL;
     c->request_settled = false;
     os_lock_leave(&c->rx_lock);
-    if (settled) iw_listener_settle(c);
+    if (settled) iw_listener_settle(c, settled);
     iw_deliver_events(c);
 }
 
@@ -465,10 +465,10 @@ static void on_timer(struct tp_timer *t) {
         os_lock_leave(&c->tx_lock);
         break;
     }
-    bool settled = c->request_settled;
+    struct iw_listener *settled = c->request_settled ? iw_listener_hold(c) : NULL;
     c->request_settled = false;
     os_lock_leave(&c->rx_lock);
-    if (settled) iw_listener_settle(c);
+    if (settled) iw_listener_settle(c, settled);
     iw_deliver_events(c);
     tp_watch_put(&c->watch);
 }

@@ -257,7 +257,10 @@ sn_status iw_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlo
 void iw_listener_close(struct tp_listener *l);
 /* The request of a connection is whole (its state is IW_REQUESTED) or the connection came to
  * nothing. No lock held. */
-void iw_listener_settle(struct iw_conn *c);
+void iw_listener_settle(struct iw_conn *c, struct iw_listener *l);
+/* The connection's listener with a reference, which settle gives back; NULL if it has none any more.
+ * rx_lock held: without it the listener may be closed and gone. */
+struct iw_listener *iw_listener_hold(struct iw_conn *c);
 
 /* stream_rx.c; rx_lock held */
 bool iw_rx_progress(struct iw_conn *c);

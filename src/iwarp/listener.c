@@ -77,9 +77,13 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
     os_lock_leave(&l->lock);
 }
 
-void iw_listener_settle(struct iw_conn *c) {
+struct iw_listener *iw_listener_hold(struct iw_conn *c) {
     struct iw_listener *l = c->listener;
-    if (!l) return;
+    if (l) tp_watch_get(&l->watch);
+    return l;
+}
+
+void iw_listener_settle(struct iw_conn *c, struct iw_listener *l) {
     os_lock_enter(&l->lock);
     bool ours = !sn_list_empty(&c->listener_link);
     if (ours) {
@@ -94,7 +98,8 @@ void iw_listener_settle(struct iw_conn *c) {
             l->up->on_request(l->ctx, &c->base);
     }
     os_lock_leave(&l->lock);
-    if (ours) tp_watch_put(&l->watch);
+    if (ours) tp_watch_put(&l->watch); /* the connection's */
+    tp_watch_put(&l->watch);
 }
 
 sn_status iw_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlog,
