@@ -514,7 +514,6 @@ static void last_byte_of_a_write_appears_last(void) {
         for (size_t i = 0; i < COUNT_OF(lens); i++) {
             uint8_t value = (uint8_t)(1 + round * 10 + (int)i);
             memset(s.a->bytes, value, lens[i]);
-            __atomic_thread_fence(__ATOMIC_SEQ_CST);
             WRITE(&s.p->a, CTX(1), s.a, 0, lens[i], s.b, 0, 0);
             CHECK(spin_until(s.b->bytes + lens[i] - 1, value, fx_deadline()));
             CHECK(all_equal(s.b->bytes, lens[i], value));
