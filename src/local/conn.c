@@ -152,6 +152,7 @@ static void drop_socket(struct lo_conn *c) {
 /* Forgets everything that is the core's. */
 static void let_go(struct lo_conn *c) {
     c->tx.cur = NULL;
+    c->tx.doomed = false;
     c->tx.unacked = c->tx.reads = (struct lo_fifo){ 0 };
     c->tx.irq_count = 0;
     c->tx.reads_out = 0;

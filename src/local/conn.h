@@ -69,6 +69,8 @@ struct lo_tx {           /* [tx_lock] */
     uint32_t data_end[LO_SLOTS]; /* data.head after each slot */
     struct tp_request *cur;      /* taken from the core, not wholly written or copied */
     uint32_t cur_off;
+    bool doomed; /* cur fails with doom_status when its turn to complete comes */
+    sn_status doom_status;
     struct lo_fifo unacked; /* wholly written; tp_u32[0] is the number of the last slot + 1 */
     struct lo_fifo reads;   /* asked through the ring, not answered */
     uint32_t reads_out;
@@ -112,7 +114,8 @@ struct lo_conn {
 
     const struct tp_upcalls *up; /* [set before the state that uses it] */
     void *owner, *qp;
-    bool patient; /* a Send may wait for a receive for ever */
+    struct tp_share *share; /* our table */
+    bool patient;           /* a Send may wait for a receive for ever */
 
     struct tp_timer timer; /* the deadline of the present state, or of a stalled Send */
     struct tp_timer ack_timer;

@@ -222,10 +222,12 @@ static enum step serve_send_at(struct lo_conn *c, const struct lo_slot *h, const
 /* ---- Writes and Reads that come through the ring ---- */
 
 static enum step serve_write(struct lo_conn *c, const struct lo_slot *h, const uint8_t *p) {
+    /* The whole range is asked for, before anything of it is written. */
+    uint32_t range = SN_MAX(h->size, h->len);
     for (uint32_t off = 0; off != h->len;) {
         struct tp_access acc;
         sn_status st =
-            c->up->access(c->qp, h->token, h->addr + off, h->len - off, TP_REMOTE_WRITE, &acc);
+            c->up->access(c->qp, h->token, h->addr + off, range - off, TP_REMOTE_WRITE, &acc);
         if (st != SN_OK) return refuse(c, SN_E_RIGHTS);
         uint32_t m = (uint32_t)SN_MIN((size_t)(h->len - off), acc.len);
         bool good = os_guarded_copy(acc.ptr, p + off, m);

@@ -201,6 +201,7 @@ sn_status lo_connect(struct tp_engine *eng, struct tp_port *port, const struct o
         c->owner = setup->owner;
         c->qp = setup->qp;
         c->patient = setup->shared_receives;
+        c->share = setup->share;
         st = start(c, port, &route, setup);
         if (st != SN_OK) {
             struct tp_port *own = port ? NULL : c->port;
@@ -353,6 +354,7 @@ sn_status lo_accept(struct tp_conn *tc, const struct tp_setup *setup) {
         c->owner = setup->owner;
         c->qp = setup->qp;
         c->patient = setup->shared_receives;
+        c->share = setup->share;
         c->ird = SN_MIN(setup->ird, (uint32_t)LO_DEPTH_CAP);
         c->ord = SN_MIN(SN_MIN(setup->ord, c->peer_ird), (uint32_t)LO_DEPTH_CAP);
         fill_hello(c, &h, LO_ACCEPT, setup);

@@ -33,8 +33,8 @@ enum lo_kind {
     LO_READY = 1, /* active side: complete() was called; LO_F_CAN_PULL */
     LO_SEND,      /* payload of a Send, whole or a part */
     LO_SEND_AT,   /* a Send to be fetched: payload is struct lo_piece[count], size its length */
-    LO_WRITE,     /* payload of a Write, whole or a part, for addr and token */
-    LO_READ,      /* asks for size bytes at addr and token */
+    LO_WRITE, /* payload of a Write, whole or a part, for addr and token; size: with what follows */
+    LO_READ,  /* asks for size bytes at addr and token */
     LO_READ_DATA, /* payload of an answer */
     LO_FIN        /* nothing follows */
 };

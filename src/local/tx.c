@@ -269,9 +269,20 @@ enum step {
     STEP_FAIL
 };
 
-/* A request of ours cannot be carried out: it fails with st, the connection ends. */
+static bool all_answered(const struct lo_conn *c) {
+    return os_u32_load_relaxed(&c->tx.pos) == os_u32_load_relaxed(&c->tx.acked) &&
+           c->tx.reads_out == 0;
+}
+
+/* A request of ours cannot be carried out: it fails with st, the connection ends. Not before the
+ * requests before it have their outcome. */
 static enum step fail_request(struct lo_conn *c, sn_status st, sn_status why) {
     struct tp_request *req = c->tx.cur;
+    c->tx.doomed = true;
+    c->tx.doom_status = st;
+    c->tx.fail_status = why;
+    if (!all_answered(c)) return STEP_WAIT;
+    c->tx.doomed = false;
     SN_LOG(SN_LOG_INFO, "local: a request failed: %s", sn_status_text(why));
     c->tx.cur = NULL;
     c->up->request_done(c->qp, req, st);
@@ -311,6 +322,7 @@ static enum step write_part(struct lo_conn *c, enum lo_kind kind, uint32_t flags
     fill_slot(d.slot, kind, flags | (last ? 0 : LO_F_MORE), n);
     d.slot->addr = req->remote_addr + tx->cur_off;
     d.slot->token = kind == LO_WRITE ? req->remote_token : req->invalidate_token;
+    d.slot->size = req->length - tx->cur_off;
     publish_slot(c, &d);
     tx->cur_off += n;
     if (last) await_ack(c);
@@ -339,13 +351,20 @@ static enum step describe_send(struct lo_conn *c, uint32_t flags) {
     return STEP_DONE;
 }
 
+/* The peer can find all of the payload by what our table says. */
+static bool peer_can_fetch(const struct lo_conn *c, const struct tp_request *req) {
+    if (!c->peer_can_pull || !c->share || (req->flags & TP_F_INLINE)) return false;
+    if (req->sge_count > LO_PIECES_MAX) return false;
+    for (uint32_t i = 0; i < req->sge_count; i++)
+        if (req->sge[i].len && !tp_share_direct(c->share, req->sge[i].token)) return false;
+    return true;
+}
+
 static enum step step_send(struct lo_conn *c) {
     struct tp_request *req = c->tx.cur;
     uint32_t flags = ((req->flags & TP_F_SOLICIT) ? LO_F_SOLICIT : 0) |
                      ((req->flags & TP_F_INVALIDATE) ? LO_F_INVALIDATE : 0);
-    bool describe = req->length >= DESCRIBE_MIN && c->peer_can_pull && c->tx.cur_off == 0 &&
-                    !(req->flags & TP_F_INLINE) && req->sge_count <= LO_PIECES_MAX;
-    if (describe) {
+    if (req->length >= DESCRIBE_MIN && c->tx.cur_off == 0 && peer_can_fetch(c, req)) {
         bool scattered;
         sn_status st = check_segments(c, req, &scattered);
         if (st != SN_OK) return fail_request(c, st, st);
@@ -488,9 +507,13 @@ static enum step answer_read(struct lo_conn *c) {
     uint32_t n = SN_MIN(in->size - in->sent, (uint32_t)LO_FRAGMENT), put = 0;
     bool last = n == in->size - in->sent;
     sn_status st = SN_OK;
+    struct tp_access acc;
     if (!begin_slot(c, n, &d)) return STEP_WAIT;
+    if (in->sent == 0 && in->size != 0) { /* nothing is sent of what is not all there */
+        st = c->up->access(c->qp, in->token, in->addr, in->size, TP_REMOTE_READ, &acc);
+        if (st == SN_OK) c->up->access_end(&acc);
+    }
     while (put != n && st == SN_OK) {
-        struct tp_access acc;
         st = c->up->access(c->qp, in->token, in->addr + in->sent + put, n - put, TP_REMOTE_READ,
                            &acc);
         if (st != SN_OK) break;
@@ -534,6 +557,7 @@ static bool pull_request(struct lo_conn *c) {
 
 static enum step step_request(struct lo_conn *c, size_t *budget) {
     struct tp_request *req = c->tx.cur;
+    if (c->tx.doomed) return fail_request(c, c->tx.doom_status, c->tx.fail_status);
     if (req->op == TP_OP_SEND) return step_send(c);
     if (req->tp_u32[1] != VIA_RING) return step_straight(c, budget);
     return req->op == TP_OP_WRITE ? write_part(c, LO_WRITE, 0) : ask_read(c);

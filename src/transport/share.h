@@ -103,4 +103,17 @@ static inline uint32_t tp_token_index(const struct tp_token_key *k, uint32_t tok
     return tp_token_unscramble(k, token) & ((1u << TP_SHARE_INDEX_BITS) - 1);
 }
 
+/* True if a peer may look at this token's memory itself: what the slot says is all there is to it.
+ */
+static inline bool tp_share_direct(const struct tp_share *s, uint32_t token) {
+    const struct tp_share_head *head = (const struct tp_share_head *)s->base;
+    uint32_t index = tp_token_index(&head->key, token);
+    if (index >= os_u32_load_acquire(&head->slot_count)) return false;
+    const struct tp_shared_slot *slot =
+        (const struct tp_shared_slot *)(const void *)((const uint8_t *)s->base +
+                                                      TP_SHARE_HEAD_BYTES +
+                                                      (size_t)index * TP_SHARE_SLOT_BYTES);
+    return os_u32_load_relaxed(&slot->token) == token && slot->kind <= TP_SLOT_WINDOW;
+}
+
 #endif
