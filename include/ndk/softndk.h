@@ -30,6 +30,7 @@ enum softndk_verifier { SOFTNDK_VERIFIER_OFF, SOFTNDK_VERIFIER_REPORT, SOFTNDK_V
  *   verifier          off, report, abort
  *   tokens            fresh (each registration has a new remote token), constant
  *   logical-pages     contiguous, scattered
+ *   freed-pool        poison (at once, with the verifier), keep (for a while, unchanged)
  *   fail-posts        N: every N-th post fails inline with STATUS_INSUFFICIENT_RESOURCES; 0: none
  *   adapter           enabled, disabled (opening answers NDIS_STATUS_ADAPTER_NOT_READY)
  */

@@ -12,7 +12,17 @@ enum {
     INFO_SIZE_1 = 0x60 /* before RdmaTechnology */
 };
 
+/* All open adapters of one interface are one adapter of the core: a connector of one may be
+ * accepted with a queue pair of another, as consumers do that open an adapter per socket. */
+struct ndk_core {
+    struct sn_list link; /* [module lock] */
+    uint64_t id;
+    struct rd_adapter *rd;
+    uint32_t users; /* [module lock] */
+};
+
 static os_lock module_lock; /* rank MODULE */
+static struct sn_list cores;
 static struct sn_list adapters;
 static os_once once = OS_ONCE_INIT;
 
@@ -22,6 +32,7 @@ void ndk_workers_stop(struct ndk_adapter *ad);
 static void init(void) {
     os_lock_init(&module_lock, OS_RANK_MODULE);
     sn_list_init(&adapters);
+    sn_list_init(&cores);
     ndk_verify_init();
 }
 
@@ -123,6 +134,43 @@ static sn_status id_of(NET_IFINDEX if_index, uint64_t *id) {
     return st;
 }
 
+static sn_status take_core(uint64_t id, struct ndk_core **out) {
+    struct ndk_core *core = NULL;
+    sn_status st = SN_OK;
+    os_lock_enter(&module_lock);
+    SN_LIST_FOR(it, &cores) {
+        if (SN_CONTAINER(it, struct ndk_core, link)->id == id)
+            core = SN_CONTAINER(it, struct ndk_core, link);
+    }
+    if (core) {
+        core->users++;
+    } else {
+        core = os_zalloc(sizeof *core);
+        st = core ? rd_adapter_open(id, &core->rd) : SN_E_NOMEM;
+        if (st == SN_OK) {
+            core->id = id;
+            core->users = 1;
+            sn_list_push_back(&cores, &core->link);
+        }
+    }
+    os_lock_leave(&module_lock);
+    if (st == SN_OK)
+        *out = core;
+    else
+        os_free(core);
+    return st;
+}
+
+static void give_core(struct ndk_core *core) {
+    os_lock_enter(&module_lock);
+    bool last = --core->users == 0;
+    if (last) sn_list_remove(&core->link);
+    os_lock_leave(&module_lock);
+    if (!last) return;
+    rd_adapter_close(core->rd);
+    os_free(core);
+}
+
 NDIS_STATUS ndk_open(NET_IFINDEX if_index, NDK_VERSION asked, NDK_ADAPTER **out) {
     NDK_VERSION version = { 0, 0 };
     uint64_t id = 0;
@@ -135,11 +183,12 @@ NDIS_STATUS ndk_open(NET_IFINDEX if_index, NDK_VERSION asked, NDK_ADAPTER **out)
     if (st != SN_OK) return ndk_status(st);
     struct ndk_adapter *ad = os_zalloc(sizeof *ad);
     if (!ad) return NDIS_STATUS_RESOURCES;
-    st = rd_adapter_open(id, &ad->rd);
+    st = take_core(id, &ad->core);
     if (st != SN_OK) {
         os_free(ad);
         return st == SN_E_PARAM ? STATUS_NOT_FOUND : NDIS_STATUS_RESOURCES;
     }
+    ad->rd = ad->core->rd;
     ad->header.Version = version;
     ad->header.ObjectType = NdkObjectTypeAdapter;
     ad->dispatch = &dispatch;
@@ -152,7 +201,7 @@ NDIS_STATUS ndk_open(NET_IFINDEX if_index, NDK_VERSION asked, NDK_ADAPTER **out)
     sn_list_init(&ad->lams);
     sn_list_init(&ad->shadows);
     if (ndk_workers_start(ad) != SN_OK) {
-        rd_adapter_close(ad->rd);
+        give_core(ad->core);
         os_free(ad);
         return NDIS_STATUS_RESOURCES;
     }
@@ -253,7 +302,7 @@ void ndk_close_adapter(NDK_ADAPTER *adapter) {
     ndk_live_remove((struct ndk_object *)ad);
     ndk_workers_stop(ad);
     ndk_shadow_free_all(ad);
-    rd_adapter_close(ad->rd);
+    give_core(ad->core);
     os_cond_fini(&ad->changed);
     os_lock_fini(&ad->lock);
     os_free(ad);

@@ -63,7 +63,8 @@ struct ndk_object {
 struct ndk_adapter {
     NDK_OBJECT_HEADER header;
     const void *dispatch;
-    struct rd_adapter *rd;
+    struct ndk_core *core; /* adapter.c */
+    struct rd_adapter *rd; /* its */
     NDK_VERSION version;
     NET_IFINDEX if_index;
     bool verify;  /* [const] the verifier was on when it was opened */

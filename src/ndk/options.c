@@ -43,6 +43,7 @@ static const struct option options[] = {
       "SOFTNDK_ADAPTER",
       &ndk_options.disabled,
       { { "enabled", 0 }, { "disabled", 1 } } },
+    { "freed-pool", "SOFTNDK_FREED_POOL", &ke_keep_freed, { { "poison", 0 }, { "keep", 1 } } },
     { "fail-posts", "SOFTNDK_FAIL_POSTS", &ndk_options.fail_posts, { { NULL, 0 } } },
 };
 

@@ -10,7 +10,16 @@
 #undef min
 #undef max
 
-enum { OPT_VERIFIER, OPT_COMPLETIONS, OPT_TOKENS, OPT_PAGES, OPT_FAIL_POSTS, OPT_WAIT, OPT_HELP };
+enum {
+    OPT_VERIFIER,
+    OPT_COMPLETIONS,
+    OPT_TOKENS,
+    OPT_PAGES,
+    OPT_FAIL_POSTS,
+    OPT_FREED,
+    OPT_WAIT,
+    OPT_HELP
+};
 
 static const struct args_option options[] = {
     [OPT_VERIFIER] = { 'v', "verifier", "MODE", "off, report or abort (default report)" },
@@ -20,6 +29,7 @@ static const struct args_option options[] = {
                      "fresh for each registration, or constant (default fresh)" },
     [OPT_PAGES] = { 0, "logical-pages", "MODE", "contiguous or scattered (default contiguous)" },
     [OPT_FAIL_POSTS] = { 0, "fail-posts", "N", "every N-th post fails at once" },
+    [OPT_FREED] = { 0, "freed-pool", "MODE", "poison, or keep for a while (default poison)" },
     [OPT_WAIT] = { 'w', "wait", "SECONDS",
                    "between DriverEntry and DriverUnload (default: until the consumer or Ctrl-C)" },
     [OPT_HELP] = { 'h', "help", NULL, "this text" },

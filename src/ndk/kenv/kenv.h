@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include "base/base.h"
+#include "os/prim/atomic.h"
 #include "ntddk.h"
 #undef min
 #undef max
@@ -44,6 +45,10 @@ extern void (*ke_on_wait_timeout)(const void *object);
 /* Asked before pool memory or an MDL goes: returns what still covers it, in words, or NULL. Set by
  * the provider. */
 extern const char *(*ke_memory_in_use)(const void *p, size_t len, const MDL *mdl);
+
+/* Freed pool memory: overwritten and given back at once (0), or kept as it was for a while (1), for
+ * consumers that read what they have freed and that one wants to see further. */
+extern os_atomic_u32 ke_keep_freed;
 
 /* ---- leaks: each reports what it holds and forgets it, and returns how many ---- */
 int ke_pool_leaks(void);

@@ -328,6 +328,19 @@ static void post_segments(struct post *p, CONST NDK_SGE *sgl, ULONG count, ULONG
     check_segments(p->qp->o.ad, p->qp->pd, p->qp, p->call, sgl, count, use, p->r);
 }
 
+/* Right before the post: its result may be taken by another thread before the post returns. */
+static void post_go(struct post *p) {
+    struct ndk_shadow *s = p->qp->shadow;
+    if (!p->r) return;
+    os_lock_enter(&s->lock);
+    sn_list_push_back(queue_of(s, p->r->type), &p->r->link);
+    if (p->receive)
+        s->receive_count++;
+    else
+        s->initiator_count++;
+    os_lock_leave(&s->lock);
+}
+
 static NTSTATUS post_end(struct post *p, NTSTATUS status) {
     struct ndk_shadow *s = p->qp->shadow;
     struct record *drop = NULL;
@@ -335,16 +348,13 @@ static NTSTATUS post_end(struct post *p, NTSTATUS status) {
     if (!p->receive)
         s->deferred =
             status == STATUS_SUCCESS && (p->flags & NDK_OP_FLAG_DEFER) ? s->deferred + 1 : 0;
-    if (status == STATUS_SUCCESS && p->r) {
-        /* Its result may have been taken already by another thread; then it stays until a later
-         * one, which only makes the count of outstanding requests too high by one for a while. */
-        sn_list_push_back(queue_of(s, p->r->type), &p->r->link);
-        if (p->receive)
-            s->receive_count++;
-        else
-            s->initiator_count++;
-    } else {
+    if (status != STATUS_SUCCESS && p->r) { /* nothing was posted, so nobody has taken it off */
         drop = p->r;
+        sn_list_remove(&drop->link);
+        if (p->receive)
+            s->receive_count--;
+        else
+            s->initiator_count--;
     }
     os_lock_leave(&s->lock);
     if (drop) free_record(drop);
@@ -360,6 +370,7 @@ static NTSTATUS v_send(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, U
     if (!post_begin(&p, qp, "NdkSend", RD_SEND, ctx, flags, SEND_FLAGS))
         return STATUS_INVALID_PARAMETER;
     post_segments(&p, sgl, count, p.qp->initiator_sge, USE_SOURCE);
+    post_go(&p);
     return post_end(&p, ndk_qp_dispatch.NdkSend(qp, ctx, sgl, count, flags));
 }
 
@@ -369,6 +380,7 @@ static NTSTATUS v_send_invalidate(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULO
     if (!post_begin(&p, qp, "NdkSendAndInvalidate", RD_SEND, ctx, flags, SEND_FLAGS))
         return STATUS_INVALID_PARAMETER;
     post_segments(&p, sgl, count, p.qp->initiator_sge, USE_SOURCE);
+    post_go(&p);
     return post_end(&p, ndk_qp_dispatch.NdkSendAndInvalidate(qp, ctx, sgl, count, flags, token));
 }
 
@@ -376,6 +388,7 @@ static NTSTATUS v_receive(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count
     struct post p;
     if (!post_begin(&p, qp, "NdkReceive", RD_RECEIVE, ctx, 0, 0)) return STATUS_INVALID_PARAMETER;
     post_segments(&p, sgl, count, p.qp->receive_sge, USE_RECEIVE);
+    post_go(&p);
     return post_end(&p, ndk_qp_dispatch.NdkReceive(qp, ctx, sgl, count));
 }
 
@@ -385,7 +398,21 @@ static NTSTATUS v_write(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, 
     if (!post_begin(&p, qp, "NdkWrite", RD_WRITE, ctx, flags, COMMON | NDK_OP_FLAG_INLINE))
         return STATUS_INVALID_PARAMETER;
     post_segments(&p, sgl, count, p.qp->initiator_sge, USE_SOURCE);
+    post_go(&p);
     return post_end(&p, ndk_qp_dispatch.NdkWrite(qp, ctx, sgl, count, address, token, flags));
+}
+
+/* The registration ends with this request; until then its mappings are in use. */
+static void take_registration(struct ndk_mr *mr, struct record *r) {
+    struct ndk_lam *lam[LAMS];
+    os_lock_enter(&mr->lock);
+    end_registration_locked(mr, lam);
+    os_lock_leave(&mr->lock);
+    for (size_t i = 0; i < LAMS; i++) {
+        if (!lam[i]) continue;
+        hold_lam(r->lam, lam[i]);
+        os_u32_fetch_sub_acq_rel(&lam[i]->users, 1);
+    }
 }
 
 static NTSTATUS v_read(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, UINT64 address,
@@ -395,20 +422,15 @@ static NTSTATUS v_read(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, U
                     COMMON | NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE))
         return STATUS_INVALID_PARAMETER;
     post_segments(&p, sgl, count, rd_limits_get()->max_read_sge, USE_SINK);
-    NTSTATUS status = ndk_qp_dispatch.NdkRead(qp, ctx, sgl, count, address, token, flags);
-    if (status == STATUS_SUCCESS && (flags & NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE) && count &&
-        p.r) {
+    if ((flags & NDK_OP_FLAG_RDMA_READ_LOCAL_INVALIDATE) && count && p.r) {
         struct ndk_adapter *ad = p.qp->o.ad;
         os_lock_enter(&ad->lock);
         struct ndk_mr *mr = region_by(ad, sgl[0].MemoryRegionToken, false);
-        if (mr && mr->fast) {
-            os_lock_enter(&mr->lock);
-            end_registration_locked(mr, p.r->lam);
-            os_lock_leave(&mr->lock);
-        }
+        if (mr && mr->fast) take_registration(mr, p.r);
         os_lock_leave(&ad->lock);
     }
-    return post_end(&p, status);
+    post_go(&p);
+    return post_end(&p, ndk_qp_dispatch.NdkRead(qp, ctx, sgl, count, address, token, flags));
 }
 
 static NTSTATUS v_bind(NDK_QP *qp, PVOID ctx, NDK_MR *mr, NDK_MW *mw, PVOID va, SIZE_T length,
@@ -422,6 +444,7 @@ static NTSTATUS v_bind(NDK_QP *qp, PVOID ctx, NDK_MR *mr, NDK_MW *mw, PVOID va, 
         return STATUS_INVALID_PARAMETER;
     if (((struct ndk_mr *)mr)->fast)
         ndk_violation(NDK_RULE_mr_kind, "NdkBind", mr, "windows are for registered regions");
+    post_go(&p);
     return post_end(&p, ndk_qp_dispatch.NdkBind(qp, ctx, mr, mw, va, length, flags));
 }
 
@@ -497,11 +520,12 @@ static NTSTATUS v_fast_register(NDK_QP *qp, PVOID ctx, NDK_MR *object, ULONG cou
             fault = "remote rights for a region that was initialised without";
         if (fault) ndk_violation(NDK_RULE_fast_register, call, mr, "%s", fault);
     }
-    NTSTATUS status =
-        ndk_qp_dispatch.NdkFastRegister(qp, ctx, object, count, pages, fbo, length, base, flags);
     if (mr->fast && state != NDK_MR_NEW && !fault && state != NDK_MR_FAST_REGISTERED)
         take_pages(p.qp->o.ad, mr, count, pages, fbo);
-    if (status != STATUS_SUCCESS) ndk_verify_mr_ended(mr);
+    post_go(&p);
+    NTSTATUS status =
+        ndk_qp_dispatch.NdkFastRegister(qp, ctx, object, count, pages, fbo, length, base, flags);
+    if (status != STATUS_SUCCESS && state != NDK_MR_FAST_REGISTERED) ndk_verify_mr_ended(mr);
     return post_end(&p, status);
 }
 
@@ -524,13 +548,9 @@ static NTSTATUS v_invalidate(NDK_QP *qp, PVOID ctx, NDK_OBJECT_HEADER *what, ULO
             ndk_violation(NDK_RULE_mr_state, call, mr,
                           "not registered; perhaps the peer has invalidated it");
     }
-    NTSTATUS status = ndk_qp_dispatch.NdkInvalidate(qp, ctx, what, flags);
-    if (mr && mr->fast && status == STATUS_SUCCESS && p.r) {
-        os_lock_enter(&mr->lock);
-        end_registration_locked(mr, p.r->lam); /* in use until this request is over */
-        os_lock_leave(&mr->lock);
-    }
-    return post_end(&p, status);
+    if (mr && mr->fast && p.r) take_registration(mr, p.r);
+    post_go(&p);
+    return post_end(&p, ndk_qp_dispatch.NdkInvalidate(qp, ctx, what, flags));
 }
 
 static VOID v_flush(NDK_QP *object) {
@@ -585,9 +605,9 @@ static VOID v_arm(NDK_CQ *cq, ULONG type) {
     if (!cq_begin(cq, "NdkArmCq")) return;
     if (type > NDK_CQ_NOTIFY_SOLICITED)
         ndk_violation(NDK_RULE_flags, "NdkArmCq", cq, "type %u", type);
-    ndk_cq_dispatch.NdkArmCq(cq, type);
     os_u32_store_relaxed(&((struct ndk_cq *)cq)->unanswered, 0);
-    end(&((struct ndk_cq *)cq)->in_call);
+    end(&((struct ndk_cq *)cq)->in_call); /* the callback may come before the arm returns */
+    ndk_cq_dispatch.NdkArmCq(cq, type);
 }
 
 static ULONG v_results(NDK_CQ *cq, NDK_RESULT out[], ULONG count) {
