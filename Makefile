@@ -13,6 +13,9 @@ demo: ## move 1 GiB between two processes through NetworkDirect, and verify it
 test: ## build the test configurations, run all tests, print the line coverage of src/
 	@scripts/test.sh
 
+interop: ## SoftND against Linux's siw, rping and Wireshark (docs/interop.md)
+	@scripts/interop.sh
+
 install: all ## into PREFIX (default /usr/local), below DESTDIR
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
@@ -25,4 +28,4 @@ clean: ## remove everything that was built
 help:
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
-.PHONY: all demo test install deps clean help
+.PHONY: all demo test interop install deps clean help

@@ -25,6 +25,8 @@ finish() {
 
 scripts/deps.sh test || stop "the packages that the tests need cannot be installed"
 
+scripts/deps-interop.sh || echo "the interoperation tests will skip what they have no packages for"
+
 # Everything that runs here leaves the machine's own catalog alone.
 work=$(mktemp -d "${TMPDIR:-/tmp}/softnd-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT

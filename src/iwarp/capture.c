@@ -149,7 +149,7 @@ static void open_once(void) {
     writer.block = os_zalloc(BLOCK_HEAD + HEADERS_MAX + SEGMENT_MAX + BLOCK_TAIL);
     writer.file = fopen(path, "wb");
     if (!writer.block || !writer.file) {
-        SN_LOG(SN_LOG_WARN, "capture: %s cannot be written; nothing is recorded", path);
+        SN_LOG(SN_LOG_ERROR, "capture: %s cannot be written; nothing is recorded", path);
         if (writer.file) fclose(writer.file);
         writer.file = NULL;
         return;

@@ -58,6 +58,7 @@ static int print_help(FILE *to) {
           to);
     for (const struct command *c = commands; c->name; c++)
         fprintf(to, "  %-10s %s\n", c->name, c->summary);
+    fputs("\nWith --capture FILE any command records its iWARP connections, for Wireshark.\n", to);
     fputs("\nsoftnd COMMAND --help says more. Exit code: 0 done, 1 failure, 2 wrong usage.\n", to);
     return EXIT_DONE;
 }
@@ -69,11 +70,42 @@ static int finish(int code) {
     return code == EXIT_DONE ? EXIT_FAILED : code;
 }
 
+/* --capture FILE, anywhere in front of a --, is of every command. Takes it out of the arguments;
+ * false if there is no FILE. */
+static bool take_capture(int *argc, char **argv) {
+    static const char option[] = "--capture";
+    const size_t n = sizeof option - 1;
+    int kept = 1;
+
+    for (int i = 1; i < *argc; i++) {
+        if (!strcmp(argv[i], "--")) {
+            while (i < *argc)
+                argv[kept++] = argv[i++];
+        } else if (!strcmp(argv[i], option)) {
+            if (++i == *argc || !*argv[i]) return false;
+            sys_setenv("SOFTND_CAPTURE", argv[i]);
+        } else if (!strncmp(argv[i], option, n) && argv[i][n] == '=') {
+            if (!argv[i][n + 1]) return false;
+            sys_setenv("SOFTND_CAPTURE", argv[i] + n + 1);
+        } else {
+            argv[kept++] = argv[i];
+        }
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+    return true;
+}
+
 int main(int argc, char **argv) {
     const struct command *c;
 
-    /* What goes wrong is said once, by the command; SOFTND_LOG=warn shows the library's view too. */
+    /* What goes wrong is said once, by the command; SOFTND_LOG=warn shows the library's view too.
+     */
     sys_setenv_default("SOFTND_LOG", "error");
+    if (!take_capture(&argc, argv)) {
+        fputs("softnd: --capture needs a file name (see softnd --help)\n", stderr);
+        return EXIT_USAGE;
+    }
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

@@ -31,6 +31,7 @@ bool sys_file_exists(const char *path);
 bool sys_full_path(const char *path, char out[SYS_PATH_MAX]);
 /* Sets an environment variable unless it is set. */
 void sys_setenv_default(const char *name, const char *value);
+void sys_setenv(const char *name, const char *value);
 /* False if it is not set, empty or too long. */
 bool sys_getenv(const char *name, char *out, size_t room);
 

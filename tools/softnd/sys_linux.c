@@ -93,6 +93,10 @@ void sys_setenv_default(const char *name, const char *value) {
     setenv(name, value, 0);
 }
 
+void sys_setenv(const char *name, const char *value) {
+    setenv(name, value, 1);
+}
+
 bool sys_getenv(const char *name, char *out, size_t room) {
     const char *value = getenv(name);
 

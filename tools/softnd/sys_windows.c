@@ -94,6 +94,10 @@ void sys_setenv_default(const char *name, const char *value) {
     if (!getenv(name)) (void)_putenv_s(name, value);
 }
 
+void sys_setenv(const char *name, const char *value) {
+    (void)_putenv_s(name, value);
+}
+
 bool sys_getenv(const char *name, char *out, size_t room) {
     const char *value = getenv(name);
 

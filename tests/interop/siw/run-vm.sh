@@ -8,6 +8,7 @@
 #   SIW_PORTS          "GUEST=HOST GUEST=HOST ..." for the ports that RDMA listeners may use
 #   SIW_CONSOLE        a pipe: what is written there runs in a shell of the machine
 #   SIW_CONSOLE_LOG    the machine's console
+# SIW_DUMP=FILE keeps what passes the machine's network interface (pcap), SIW_KEEP_LOG=FILE its console.
 # Exit 77 where the machine cannot be built, else the command's exit code.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -46,6 +47,7 @@ qemu-system-x86_64 -M q35 -cpu max -accel tcg,thread=multi -smp 2 -m 768 -nograp
     -nodefaults -kernel "$vm/vmlinuz" -initrd "$vm/initramfs" \
     -append "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off" \
     -netdev "user,id=n0$forward" -device "virtio-net-pci,netdev=n0,romfile=" \
+    ${SIW_DUMP:+-object "filter-dump,id=dump,netdev=n0,file=$SIW_DUMP"} \
     -chardev "stdio,id=con,signal=off" -serial chardev:con \
     -chardev "pipe,id=mon,path=$work/monitor" -mon chardev=mon \
     <&7 >"$work/console" 2>&1 7>&- 8>&- 9>&- &

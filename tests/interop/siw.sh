@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# SoftND against Linux's siw in a virtual machine: siw.sh FOLDER, where the programs were built.
+#   SIW_ONLY=nd_peer,rping,perftest    some of the parts
+# Exit 77, with the reason, where the virtual machine cannot be had.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "${1:?the folder with the programs}" && pwd)
+if [[ -z ${SIW_CONTROL:-} ]]; then exec "$here/siw/run-vm.sh" "$0" "$build"; fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/softnd-interop.XXXXXX")
+server=
+cleanup() {
+    [[ -z $server ]] || kill "$server" 2>/dev/null
+    rm -rf "$work"
+}
+trap cleanup EXIT
+passed=0 failed=0 skipped=0
+good() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+}
+wanted() { [[ ,${SIW_ONLY:-$1}, == *,$1,* ]]; }
+
+export SOFTND_CATALOG=$work/catalog SOFTND_PROVIDER=$build/libsoftnd.so
+export CONFORM_WAIT=${CONFORM_WAIT:-notify}
+host_port() { sed -n "s/.*\b$1=\([0-9]*\).*/\1/p" <<<"$SIW_PORTS"; }
+
+# ---- a shell in the machine ----
+turn=0
+guest_start() { # a command; guest_result waits for it
+    turn=$((turn + 1))
+    echo "{ $1; } >/tmp/out.$turn 2>&1; echo \"RESULT-$turn \$?\"" >"$SIW_CONSOLE"
+}
+guest_result() { # its exit code; its output on failure
+    local i code
+    for ((i = 0; i < 600; i++)); do
+        code=$(sed -n "s/^RESULT-$turn \([0-9]*\).*/\1/p" "$SIW_CONSOLE_LOG" | tail -1)
+        [[ -n $code ]] && break
+        sleep 0.1
+    done
+    [[ ${code:-none} == 0 ]] && return 0
+    echo "  in the machine: exit code ${code:-none}"
+    echo "cat /tmp/out.$turn" >"$SIW_CONSOLE"
+    sleep 1
+    tail -30 "$SIW_CONSOLE_LOG"
+    return 1
+}
+
+# ---- every operation, in both directions ----
+if wanted nd_peer; then
+    "$build/nd_peer" ${ND_PEER_CASES:-} >"$work/nd_peer.log" 2>&1
+    code=$?
+    grep -v '^  ' "$work/nd_peer.log" | tail -80
+    read -r p f s < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' \
+        "$work/nd_peer.log")
+    if [[ -n ${p:-} ]]; then
+        ((passed += p, failed += f, skipped += s))
+        [[ $code -eq 0 || $f -gt 0 ]] || bad "nd_peer ended with $code"
+    else
+        bad "nd_peer ended with $code"
+    fi
+
+    # What these cases put on the wire, seen by Wireshark: SoftND's as well as siw's frames.
+    if command -v tshark >/dev/null; then
+        export WIRESHARK_CONFIG_DIR=$work/config
+        SOFTND_CAPTURE=$work/siw.pcapng "$build/nd_peer" send_sizes_out one_sided_sizes_in \
+            many_sges_out invalidate_in solicited_in >"$work/captured.log" 2>&1 ||
+            bad "cases under capture: $(tail -3 "$work/captured.log")"
+        shark() { tshark -r "$work/siw.pcapng" --disable-protocol rpcordma "$@" 2>/dev/null; }
+        [[ $(shark -Y '_ws.malformed || tcp.analysis.flags' | wc -l) -eq 0 ]] && good ||
+            bad "malformed frames or TCP anomalies in the capture"
+        shark -V >"$work/text"
+        [[ $(grep -c 'Bad CRC32' "$work/text") -eq 0 ]] && good || bad "bad CRCs in the capture"
+        [[ $(grep -c 'Good CRC32' "$work/text") -gt 500 ]] && good || bad "few CRCs in the capture"
+        for opcode in 0 1 2 3 4 5; do
+            [[ $(shark -Y "iwarp_rdma.opcode == $opcode" | wc -l) -gt 0 ]] && good ||
+                bad "no message of opcode $opcode in the capture"
+        done
+    else
+        echo "not done: the capture is not looked at, there is no tshark"
+    fi
+fi
+
+# ---- rping ----
+if wanted rping; then
+    for size in 64 1000 60000; do
+        echo "rping, $size bytes: we are the client"
+        guest_start "rping -s -a 10.0.2.15 -p 7002 -C 20 -S $size -V"
+        for ((i = 0; i < 20; i++)); do # until the other side listens
+            "$build/softnd" ping --rping "127.0.0.1:$(host_port 7002)" -c 20 -i 0 -v -q -b "$size" \
+                >"$work/ping.log" 2>&1 && break
+            grep -q ' 0 answered\|refused' "$work/ping.log" || break
+            sleep 0.2
+        done
+        grep -q '20 sent, 20 answered, 0 wrong' "$work/ping.log" && good ||
+            bad "softnd ping --rping: $(cat "$work/ping.log")"
+        guest_result && good || bad "rping -s"
+
+        echo "rping, $size bytes: we are the server"
+        "$build/softnd" ping --rping --server 127.0.0.1:0 -c 1 -b "$size" 2>"$work/server.log" &
+        server=$!
+        for ((i = 0; i < 100; i++)); do
+            port=$(sed -n 's/.*listening on 127\.0\.0\.1:\([0-9]*\)$/\1/p' "$work/server.log")
+            [[ -n $port ]] && break
+            sleep 0.1
+        done
+        guest_start "rping -c -a 10.0.2.2 -p ${port:-0} -C 20 -S $size -V"
+        guest_result && good || bad "rping -c"
+        wait "$server" && good || bad "softnd ping --rping --server: $(cat "$work/server.log")"
+        server=
+        grep -q 'left after 20 rounds' "$work/server.log" && good ||
+            bad "rounds served: $(cat "$work/server.log")"
+    done
+fi
+
+# ---- perftest ----
+if wanted perftest && [[ -x $build/perftest_peer ]]; then
+    . "$here/perftest.sh"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]
