@@ -149,24 +149,24 @@ SOFTND_API PLIST_ENTRY ExInterlockedRemoveHeadList(PLIST_ENTRY Head, PKSPIN_LOCK
 
 /* ---- interlocked operations: full barriers ---- */
 
-#define SOFTND_INTERLOCKED(name, type)                                                             \
-    static inline type Interlocked##name##_add_(volatile type *t, type v) {                        \
-        return __atomic_fetch_add(t, v, __ATOMIC_SEQ_CST);                                         \
+/* Increment, Decrement and Add return the new value, ExchangeAdd the old one. */
+#define SOFTND_INTERLOCKED(suffix, type)                                                           \
+    static inline type InterlockedIncrement##suffix(volatile type *t) {                            \
+        return (type)(__atomic_add_fetch(t, 1, __ATOMIC_SEQ_CST));                                 \
+    }                                                                                              \
+    static inline type InterlockedDecrement##suffix(volatile type *t) {                            \
+        return (type)(__atomic_sub_fetch(t, 1, __ATOMIC_SEQ_CST));                                 \
+    }                                                                                              \
+    static inline type InterlockedAdd##suffix(volatile type *t, type v) {                          \
+        return (type)(__atomic_add_fetch(t, v, __ATOMIC_SEQ_CST));                                 \
+    }                                                                                              \
+    static inline type InterlockedExchangeAdd##suffix(volatile type *t, type v) {                  \
+        return (type)(__atomic_fetch_add(t, v, __ATOMIC_SEQ_CST));                                 \
     }
 SOFTND_INTERLOCKED(16, SHORT)
-SOFTND_INTERLOCKED(32, LONG)
+SOFTND_INTERLOCKED(, LONG)
 SOFTND_INTERLOCKED(64, LONG64)
 #undef SOFTND_INTERLOCKED
-#define InterlockedIncrement(t) ((LONG)(Interlocked32_add_((volatile LONG *)(t), 1) + 1))
-#define InterlockedDecrement(t) ((LONG)(Interlocked32_add_((volatile LONG *)(t), -1) - 1))
-#define InterlockedAdd(t, v) ((LONG)(Interlocked32_add_((volatile LONG *)(t), (v)) + (v)))
-#define InterlockedExchangeAdd(t, v) Interlocked32_add_((volatile LONG *)(t), (v))
-#define InterlockedIncrement16(t) ((SHORT)(Interlocked16_add_((volatile SHORT *)(t), 1) + 1))
-#define InterlockedDecrement16(t) ((SHORT)(Interlocked16_add_((volatile SHORT *)(t), -1) - 1))
-#define InterlockedIncrement64(t) (Interlocked64_add_((volatile LONG64 *)(t), 1) + 1)
-#define InterlockedDecrement64(t) (Interlocked64_add_((volatile LONG64 *)(t), -1) - 1)
-#define InterlockedExchangeAdd64(t, v) Interlocked64_add_((volatile LONG64 *)(t), (v))
-#define InterlockedAdd64(t, v) (Interlocked64_add_((volatile LONG64 *)(t), (v)) + (v))
 static inline LONG InterlockedExchange(volatile LONG *t, LONG v) {
     return __atomic_exchange_n(t, v, __ATOMIC_SEQ_CST);
 }

@@ -345,7 +345,10 @@ NTSTATUS ndk_addr_out(const struct os_addr *a, SOCKADDR *sa, ULONG *len);
 /* ---- the verifier's view (verify/) ---- */
 
 /* True if o may be used as an object of this type by this call; reports why not. */
-bool ndk_check_object(const void *o, NDK_OBJECT_TYPE type, const char *call, KIRQL max);
+bool ndk_check_object_at(const void *o, NDK_OBJECT_TYPE type, const char *call, KIRQL max,
+                         const void *frame);
+#define ndk_check_object(o, type, call, max)                                                       \
+    ndk_check_object_at(o, type, call, max, __builtin_frame_address(0))
 /* At the start of every function: */
 #define NDK_ENTER(obj, type, call, failure)                                                        \
     if (ndk_verifying() && !ndk_check_object(obj, type, call, DISPATCH_LEVEL)) return failure

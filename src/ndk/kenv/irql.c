@@ -47,11 +47,11 @@ bool ke_in_callback(void) {
     return callback_depth != 0;
 }
 
-void (*ke_on_call)(void);
+void (*ke_on_call)(const void *frame);
 
-void ke_call_enter(const char *name, KIRQL max) {
+void ke_call_enter_at(const char *name, KIRQL max, const void *frame) {
     call_name = name;
-    if (ke_on_call) ke_on_call();
+    if (ke_on_call) ke_on_call(frame);
     if (irql > max)
         ndk_violation(NDK_RULE_irql, name, NULL, "called at IRQL %u, allowed up to %u", irql, max);
 }

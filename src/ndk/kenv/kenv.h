@@ -27,12 +27,13 @@ void ke_callback_end(struct ke_callback saved, const char *name);
 bool ke_in_callback(void);
 
 /* The consumer entered this routine; max: the highest IRQL that it allows. Cheap; the verifier
- * must be on. */
-void ke_call_enter(const char *name, KIRQL max);
+ * must be on. frame: of the routine; what lies below it on this stack is dead. */
+void ke_call_enter_at(const char *name, KIRQL max, const void *frame);
+#define ke_call_enter(name, max) ke_call_enter_at(name, max, __builtin_frame_address(0))
 const char *ke_call_name(void);
 
 /* Called by ke_call_enter; set by the provider's verifier. */
-extern void (*ke_on_call)(void);
+extern void (*ke_on_call)(const void *frame);
 
 /* ---- waits (dispatcher.c) ---- */
 

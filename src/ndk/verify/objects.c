@@ -37,7 +37,7 @@ static os_once once = OS_ONCE_INIT;
 
 static const char *memory_in_use(const void *p, size_t len, const MDL *mdl);
 static void wait_timed_out(const void *object);
-static void check_stack(void);
+static void check_stack(const void *frame);
 
 static void init(void) {
     os_lock_init(&lock, OS_RANK_LEAF);
@@ -76,8 +76,9 @@ static uint32_t grave_of(const void *p) {
     return type;
 }
 
-bool ndk_check_object(const void *p, NDK_OBJECT_TYPE type, const char *call, KIRQL max) {
-    ke_call_enter(call, max);
+bool ndk_check_object_at(const void *p, NDK_OBJECT_TYPE type, const char *call, KIRQL max,
+                         const void *frame) {
+    ke_call_enter_at(call, max, frame);
     if (!ke_tracked(&live, p)) {
         uint32_t was = grave_of(p);
         if (was)
@@ -174,8 +175,8 @@ void ndk_pending_remove(const void *ctx, const void *object) {
     free(found);
 }
 
-static void check_stack(void) {
-    const char *here = __builtin_frame_address(0);
+static void check_stack(const void *frame) {
+    const char *here = frame;
     struct pending bad = { 0 };
     uint64_t self = os_thread_self();
     os_lock_enter(&lock);
