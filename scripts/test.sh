@@ -68,6 +68,7 @@ for preset in $presets; do
     [[ $preset == dev ]] && find build/dev -name '*.gcda' -delete
     case $preset in
     clang) run_tests clang -L 'unit|abi' ;;
+    asan | tsan) run_tests "$preset" -LE 'interop|wine' ;; # a machine within the machine is slow enough
     *) run_tests "$preset" ;;
     esac
 done
