@@ -34,7 +34,6 @@ enum {
     IW_HELD_MAX = 65536,  /* bytes read ahead while nothing can be done with them */
 };
 #define IW_CONNECT_NS (20000 * OS_NS_PER_MS) /* TCP connect */
-#define IW_REQUEST_NS (5000 * OS_NS_PER_MS)  /* from TCP accept to the whole MPA request */
 #define IW_ANSWER_NS (600000 * OS_NS_PER_MS) /* reply, first FPDU: an application is in between */
 #define IW_LINGER_NS (10000 * OS_NS_PER_MS)  /* from our FIN to the peer's */
 #define IW_REPORT_NS (1 * OS_NS_PER_MS)      /* a report that found nothing to ride with */
@@ -96,6 +95,7 @@ struct iw_tx { /* [tx_lock] */
     uint32_t reads_out;          /* Reads taken from the core and not answered */
     struct iw_fifo unconfirmed;  /* Sends and Writes sent, not completed */
     uint32_t confirm_base;       /* number of the first of them */
+    uint32_t confirm_last;       /* count in the peer's last report */
     struct iw_fifo reads;        /* Read Requests sent */
     struct iw_read_in *irq;      /* inbound Reads, a ring of irq_cap */
     uint32_t irq_cap, irq_head, irq_count;
@@ -176,6 +176,7 @@ struct iw_conn {
     uint32_t ird, ord;           /* in force */
     uint32_t want_ird, want_ord; /* ours, as asked for */
     bool patient;                /* a Send may wait for a receive for ever */
+    uint64_t request_ns;         /* [const] for a start-up frame that has begun */
     uint32_t peer_ird, peer_ord;
 
     os_atomic_u32 peer;      /* [tx_lock for writes] enum iw_peer */

@@ -5,18 +5,23 @@
  */
 #include "iwarp/conn.h"
 #include "base/log.h"
+#include "iwarp/config.h"
 #include "os/prim/fault.h"
 #include "transport/port.h"
 
 enum { HALF_OPEN_MAX = 4096, ACCEPTS_PER_EVENT = 64 };
+#define PAUSE_NS (100 * OS_NS_PER_MS) /* when the system has no descriptor for a connection */
 
 struct iw_listener {
     struct tp_watch watch; /* the port's socket; its references keep the listener */
+    struct tp_timer pause; /* armed while not accepting; holds a reference */
     struct tp_engine *eng;
-    os_lock lock; /* rank REQUESTS: held while on_request runs */
-    bool closed;  /* [lock] */
+    os_lock lock;  /* rank REQUESTS: held while on_request runs */
+    bool closed;   /* [lock] */
+    bool dropping; /* [lock] and the log knows it */
     const struct tp_listener_upcalls *up;
     void *ctx;
+    uint64_t request_ns;      /* [const] */
     struct sn_list half_open; /* [lock] connections without a whole request */
     uint32_t half_open_count; /* [lock] */
 };
@@ -28,17 +33,22 @@ static void on_free(struct tp_watch *w) {
 }
 
 static void start_conn_locked(struct iw_listener *l, os_sock s, const struct os_addr *peer) {
-    struct iw_conn *c = l->half_open_count < HALF_OPEN_MAX ? iw_conn_create(l->eng, false) : NULL;
+    bool full = l->half_open_count >= HALF_OPEN_MAX;
+    struct iw_conn *c = full ? NULL : iw_conn_create(l->eng, false);
     if (!c) {
-        SN_LOG(SN_LOG_WARN, "iwarp: connection dropped: %s",
-               l->half_open_count < HALF_OPEN_MAX ? "out of memory"
-                                                  : "too many peers without an MPA request");
+        /* Whoever floods us does not fill the log as well. */
+        if (!l->dropping)
+            SN_LOG(SN_LOG_WARN, "iwarp: connections dropped: %s",
+                   full ? "too many peers without an MPA request" : "out of memory");
+        l->dropping = true;
         os_sock_close(s, true);
         return;
     }
+    l->dropping = l->dropping && l->half_open_count > HALF_OPEN_MAX / 2;
     c->watch.sock = s;
     c->watch.events = OS_POLL_IN;
     c->remote = *peer;
+    c->request_ns = l->request_ns;
     c->start = os_zalloc(MPA_START_MAX);
     c->listener = l;
     tp_watch_get(&l->watch);
@@ -50,7 +60,7 @@ static void start_conn_locked(struct iw_listener *l, os_sock s, const struct os_
     if (c->capture && st == SN_OK) iw_capture_start(c->capture, &c->local, &c->remote);
     if (st == SN_OK && !c->start) st = SN_E_NOMEM;
     if (st == SN_OK) st = tp_watch_add(l->eng, &c->watch);
-    if (st == SN_OK) iw_arm(c, &c->timer, IW_REQUEST_NS);
+    if (st == SN_OK) iw_arm(c, &c->timer, c->request_ns);
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
     if (st == SN_OK) return;
@@ -58,6 +68,21 @@ static void start_conn_locked(struct iw_listener *l, os_sock s, const struct os_
     l->half_open_count--;
     tp_watch_put(&l->watch); /* never the last: our caller has one */
     tp_watch_put(&c->watch);
+}
+
+/* The connection stays in the system's queue and its socket ready: come back later. */
+static void pause_locked(struct iw_listener *l) {
+    tp_watch_get(&l->watch);
+    tp_watch_set(&l->watch, 0);
+    if (!tp_timer_arm(&l->pause, PAUSE_NS)) tp_watch_put(&l->watch);
+}
+
+static void on_pause_over(struct tp_timer *t) {
+    struct iw_listener *l = SN_CONTAINER(t, struct iw_listener, pause);
+    os_lock_enter(&l->lock);
+    if (!l->closed) tp_watch_set(&l->watch, OS_POLL_IN);
+    os_lock_leave(&l->lock);
+    tp_watch_put(&l->watch);
 }
 
 static void on_ready(struct tp_watch *w, uint32_t events) {
@@ -70,6 +95,7 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
         if (st == SN_E_AGAIN) break;
         if (st != SN_OK) {
             SN_LOG(SN_LOG_WARN, "iwarp: accept: %s", sn_status_text(st));
+            pause_locked(l);
             break;
         }
         start_conn_locked(l, s, &peer);
@@ -113,6 +139,8 @@ sn_status iw_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlo
     l->eng = eng;
     l->up = up;
     l->ctx = ctx;
+    l->request_ns = iw_config_get().request_ns;
+    tp_timer_init(&l->pause, eng, on_pause_over);
     os_lock_init(&l->lock, OS_RANK_REQUESTS);
     sn_list_init(&l->half_open);
     sn_status st = os_sock_listen(port->sock, backlog);
@@ -130,6 +158,7 @@ void iw_listener_close(struct tp_listener *tl) {
     struct sn_list *it;
     os_lock_enter(&l->lock);
     l->closed = true;
+    if (tp_timer_cancel(&l->pause)) tp_watch_put(&l->watch); /* never the last: ours is there */
     tp_watch_remove(&l->watch);
     while ((it = sn_list_pop(&l->half_open)) != NULL) {
         struct iw_conn *c = SN_CONTAINER(it, struct iw_conn, listener_link);

@@ -173,6 +173,7 @@ sn_status iw_connect(struct tp_engine *eng, struct tp_port *port, const struct o
     c->patient = setup->shared_receives;
     c->rev = cfg.rev;
     c->crc_asked = cfg.crc;
+    c->request_ns = cfg.request_ns;
     c->want_ird = setup->ird;
     c->want_ord = setup->ord;
     c->start = os_zalloc(MPA_START_MAX);
@@ -241,7 +242,13 @@ sn_status iw_complete(struct tp_conn *tc, uint32_t ird, uint32_t ord) {
         if (st != SN_OK) os_u32_store_relaxed(&c->pending, 0);
     }
     os_lock_leave(&c->tx_lock);
-    if (st == SN_OK && c->rx.held_len) iw_rx_progress(c); /* what came early */
+    if (st == SN_OK && c->rx.held_len) { /* what came early, and what it asks for */
+        iw_rx_progress(c);
+        os_lock_enter(&c->tx_lock);
+        iw_tx_progress(c);
+        iw_settle_locked(c);
+        os_lock_leave(&c->tx_lock);
+    }
     os_lock_leave(&c->rx_lock);
     iw_deliver_events(c);
     return st;
@@ -399,7 +406,9 @@ static void early_octets(struct iw_conn *c) {
 
 static void ready_reply(struct iw_conn *c) {
     struct mpa_start s;
+    bool begun = c->start_len != 0;
     sn_status st = read_start(c, &s);
+    if (!begun && c->start_len != 0) iw_arm(c, &c->timer, c->request_ns);
     if (st == SN_OK) {
         take_reply(c, &s);
     } else if (st != SN_E_AGAIN) {

@@ -284,10 +284,15 @@ static void end_send(struct iw_conn *c) {
     c->up->receive_done(c->qp, recv, SN_OK, rx->recv_len, flags, rx->seg.stag);
 }
 
+/* A SoftND peer's way to say what it is and how far it has got. */
+static bool is_mark(const struct rdmap_segment *seg) {
+    return seg->opcode == RDMAP_WRITE && seg->payload_len == 0 && seg->stag == IW_MARK_STAG &&
+           (seg->to & IW_MARK_VERSION_MASK) == IW_MARK_VERSION;
+}
+
 static void end_write(struct iw_conn *c) {
     const struct rdmap_segment *seg = &c->rx.seg;
-    if (seg->payload_len == 0 && seg->stag == IW_MARK_STAG &&
-        (seg->to & IW_MARK_VERSION_MASK) == IW_MARK_VERSION) {
+    if (is_mark(seg)) {
         os_lock_enter(&c->tx_lock);
         if (iw_peer(c) != IW_PEER_SOFTND) {
             if (!c->active) {
@@ -346,6 +351,9 @@ static void end_response(struct iw_conn *c) {
     if (req != &c->rtr_read_request) c->up->request_done(c->qp, req, SN_OK);
 }
 
+/* Remote protection errors are about Reads, but for this one. */
+#define CODE_NOT_INVALIDATED 0x09
+
 /* Which of our requests a Terminate is about, and what became of it. The peer's reports have
  * completed everything before it. */
 static void end_terminate(struct iw_conn *c) {
@@ -359,10 +367,13 @@ static void end_terminate(struct iw_conn *c) {
     }
     SN_LOG(SN_LOG_INFO, "iwarp: the peer terminated the connection: %s",
            terminate_text(t.layer, t.type, t.code));
+    bool about_read = t.layer == TERMINATE_LAYER_RDMAP && t.type == 1 &&
+                      (t.has_header ? rdmap_opcode_of(t.header.ulp) == RDMAP_READ_REQUEST
+                                    : t.code != CODE_NOT_INVALIDATED);
     os_lock_enter(&c->tx_lock);
     struct tp_request *first = c->tx.unconfirmed.head;
     bool write = first && first->op == TP_OP_WRITE;
-    if (t.layer == TERMINATE_LAYER_RDMAP && t.type == 1) {
+    if (about_read) {
         victim = iw_fifo_pop(&c->tx.reads);
         if (victim == &c->rtr_read_request) victim = NULL;
         st = SN_E_RIGHTS;
@@ -408,9 +419,7 @@ static void end_segment(struct iw_conn *c) {
         fail_with_fault(c, rx->fault_status, &rx->fault);
         return;
     }
-    bool mark =
-        rx->seg.opcode == RDMAP_WRITE && rx->seg.payload_len == 0 && rx->seg.stag == IW_MARK_STAG;
-    if (iw_peer(c) == IW_PEER_UNKNOWN && !mark) {
+    if (iw_peer(c) == IW_PEER_UNKNOWN && !is_mark(&rx->seg)) {
         os_lock_enter(&c->tx_lock);
         iw_peer_decided(c, IW_PEER_FOREIGN);
         os_lock_leave(&c->tx_lock);
@@ -446,9 +455,15 @@ static uint32_t head_need(const struct iw_rx *rx) {
     return MPA_LEN_LEN + SN_MIN(ulpdu, (uint32_t)ddp_header_len(rx->head[2]));
 }
 
+/* An initiator may think for long before its first FPDU, but not within it. */
+static void hurry_first(struct iw_conn *c) {
+    if (iw_state(c) == IW_WAIT_FPDU && !c->established) iw_arm(c, &c->timer, c->request_ns);
+}
+
 /* Collects the head; true when it is whole and decoded. */
 static bool take_head(struct iw_conn *c, const uint8_t **p, size_t *n) {
     struct iw_rx *rx = &c->rx;
+    if (rx->head_have == 0) hurry_first(c);
     for (uint32_t need; rx->head_have < (need = head_need(rx));) {
         uint32_t m = (uint32_t)SN_MIN(*n, (size_t)(need - rx->head_have));
         if (m == 0) return false;
@@ -517,7 +532,10 @@ static void stall(struct iw_conn *c, const uint8_t *p, size_t n) {
         memcpy(room, p, n);
         rx->held_len += n;
     }
-    if (!c->patient) iw_arm(c, &c->timer, IW_RNR_NS);
+    if (!c->patient)
+        iw_arm(c, &c->timer, IW_RNR_NS);
+    else
+        iw_disarm(c, &c->timer); /* if this is the first FPDU, it is not its sender who is slow */
     os_lock_enter(&c->tx_lock);
     iw_set_interest(c);
     os_lock_leave(&c->tx_lock);
@@ -646,7 +664,8 @@ counted:
 }
 
 static void stream_ended(struct iw_conn *c, sn_status st) {
-    bool clean = st == SN_E_EOF && c->rx.phase == IW_RX_HEAD && c->rx.head_have == 0;
+    bool clean = st == SN_E_EOF && c->rx.phase == IW_RX_HEAD && c->rx.head_have == 0 &&
+                 !c->rx.recv && !c->rx.read; /* not inside an FPDU, not inside a message */
     c->rx.eof = true;
     os_lock_enter(&c->tx_lock);
     iw_fail(c, clean ? SN_OK : SN_E_PEER_GONE, NULL, NULL);
@@ -706,6 +725,7 @@ void iw_rx_resume(struct iw_conn *c) {
     os_u32_store_relaxed(&rx->stalled, 0);
     enter_payload(rx);
     iw_disarm(c, &c->timer);
+    hurry_first(c);
     os_lock_enter(&c->tx_lock);
     iw_set_interest(c);
     os_lock_leave(&c->tx_lock);

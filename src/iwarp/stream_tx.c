@@ -66,10 +66,11 @@ void iw_peer_decided(struct iw_conn *c, enum iw_peer peer) {
 }
 
 bool iw_confirmed(struct iw_conn *c, uint32_t count) {
+    uint32_t sent = c->tx.confirm_base + c->tx.unconfirmed.count, last = c->tx.confirm_last;
+    if (count - last > sent - last) return false; /* goes back, or past what was sent */
+    c->tx.confirm_last = count;
     uint32_t n = count - c->tx.confirm_base;
-    if ((int32_t)n < 0) return true; /* completed already, while the peer was unknown */
-    if (n > c->tx.unconfirmed.count) return false;
-    complete_oldest(c, n);
+    if ((int32_t)n > 0) complete_oldest(c, n); /* else completed while the peer was unknown */
     return true;
 }
 
