@@ -20,7 +20,13 @@ struct test_case {
     void (*run)(void);
 };
 
+/* A program of several files that use FAIL defines TEST_MANY_FILES before this header, and
+ * test_escape in one of them. */
+#ifdef TEST_MANY_FILES
+extern jmp_buf test_escape;
+#else
 static jmp_buf test_escape;
+#endif
 
 #define TEST(fn) { #fn, fn }
 

@@ -40,12 +40,15 @@ struct fake_qp {
     uint32_t rq_posted, rq_taken;
     uint8_t *region; /* token 7 local, 9 remote */
     size_t region_len;
+    uint64_t base; /* what the region's first octet is called; 0: by its address */
     os_atomic_u32 done_count, recv_count;
     os_atomic_u32 replied, established, disconnected, abandoned; /* 1 + status */
 };
 
 #define FAKE_LOCAL 7
 #define FAKE_REMOTE 9
+#define FAKE_OTHER_PD 10  /* a remote token of another protection domain */
+#define FAKE_NO_RIGHT 11  /* one whose region allows neither Read nor Write */
 
 static inline struct tp_request *fake_sq_peek(void *ctx) {
     struct fake_qp *qp = ctx;
@@ -94,11 +97,13 @@ static inline sn_status fake_access(void *ctx, uint32_t token, uint64_t addr, si
                                     enum tp_right right, struct tp_access *out) {
     struct fake_qp *qp = ctx;
     bool remote = right == TP_REMOTE_READ || right == TP_REMOTE_WRITE;
+    if (remote && token == FAKE_OTHER_PD) return SN_E_PD;
+    if (remote && token == FAKE_NO_RIGHT) return SN_E_RIGHTS;
     if (token != (remote ? FAKE_REMOTE : FAKE_LOCAL)) return SN_E_TOKEN;
-    uint64_t base = (uint64_t)(uintptr_t)qp->region;
+    uint64_t base = qp->base ? qp->base : (uint64_t)(uintptr_t)qp->region;
     if (addr < base || addr - base > qp->region_len || len > qp->region_len - (addr - base))
         return SN_E_RANGE;
-    out->ptr = (uint8_t *)(uintptr_t)addr;
+    out->ptr = qp->region + (addr - base);
     out->len = len;
     out->hold = NULL;
     return SN_OK;
@@ -108,7 +113,7 @@ static inline void fake_access_end(struct tp_access *acc) {
 }
 static inline sn_status fake_remote_invalidate(void *ctx, uint32_t token) {
     (void)ctx;
-    return token == FAKE_REMOTE ? SN_OK : token == 10 ? SN_E_PD : SN_E_TOKEN;
+    return token == FAKE_REMOTE ? SN_OK : token == FAKE_OTHER_PD ? SN_E_PD : SN_E_TOKEN;
 }
 static inline void fake_on_reply(void *ctx, sn_status st) {
     os_u32_store_seqcst(&((struct fake_qp *)ctx)->replied, 1 + st);
