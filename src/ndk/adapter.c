@@ -274,7 +274,7 @@ static void release_lams(struct ndk_adapter *ad) {
                       "a mapping of %zu bytes at %p was never released", lam->len,
                       (const void *)lam->va);
         rd_io_unmap(ad->rd, lam->io);
-        os_free(lam);
+        if (os_ref_put(&lam->refs)) os_free(lam);
     }
 }
 

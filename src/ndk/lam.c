@@ -32,6 +32,16 @@ struct ndk_lam *ndk_lam_find_locked(struct ndk_adapter *ad, uint64_t logical) {
     return NULL;
 }
 
+void ndk_lam_use(struct ndk_lam *lam) {
+    os_ref_get(&lam->refs);
+    os_u32_fetch_add_acq_rel(&lam->users, 1);
+}
+
+void ndk_lam_unuse(struct ndk_lam *lam) {
+    os_u32_fetch_sub_acq_rel(&lam->users, 1);
+    if (os_ref_put(&lam->refs)) os_free(lam);
+}
+
 /* BuildLAM has no object of its own to hold; the adapter stands in through a token object. */
 struct build {
     struct ndk_object o;
@@ -77,6 +87,7 @@ NTSTATUS ndk_build_lam(NDK_ADAPTER *adapter, MDL *mdl, SIZE_T length,
         os_free(lam);
         return STATUS_INSUFFICIENT_RESOURCES;
     }
+    os_ref_init(&lam->refs);
     lam->va = va;
     lam->len = length;
     lam->fbo = BYTE_OFFSET(va);
@@ -118,5 +129,5 @@ VOID ndk_release_lam(NDK_ADAPTER *adapter, NDK_LOGICAL_ADDRESS_MAPPING *mapping)
                       users, lam->len, (const void *)lam->va);
     rd_io_unmap(ad->rd, lam->io);
     mapping->AdapterContext = NULL;
-    os_free(lam);
+    if (os_ref_put(&lam->refs)) os_free(lam);
 }

@@ -92,6 +92,7 @@ struct ndk_lam {
     const uint8_t *va; /* of the first byte */
     size_t len;
     uint32_t fbo;
+    struct os_ref refs;  /* its being built, and each of its users */
     os_atomic_u32 users; /* verifier: requests and registrations that name it */
 };
 
@@ -306,6 +307,8 @@ const char *ndk_each_adapter(const char *(*fn)(struct ndk_adapter *ad, const voi
 const NDK_ADAPTER_INFO *ndk_fill_info(NDK_VERSION version, NDK_ADAPTER_INFO *out);
 /* The first len bytes of the chain, if they are virtually contiguous: STATUS_SUCCESS. */
 NTSTATUS ndk_mdl_span(const MDL *mdl, SIZE_T len, const uint8_t **va);
+void ndk_lam_use(struct ndk_lam *lam);
+void ndk_lam_unuse(struct ndk_lam *lam);
 NDK_FN_BUILD_LAM ndk_build_lam;
 NDK_FN_RELEASE_LAM ndk_release_lam;
 /* The live mapping with this logical address; lock held. NULL: none. */

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "cmd.h"
 #include "ndk/softndk.h"
 #undef min
@@ -58,9 +59,25 @@ struct settings {
     char **argv;
 };
 
-static int load_and_run(const struct settings *set) {
+/* Beside this program (a build folder), in its ../lib, or where the system looks. */
+static void *load_library(void) {
+    static const char *const places[] = { "libsoftndk.so", "../lib/libsoftndk.so" };
     const char *file = getenv("SOFTNDK_LIBRARY");
-    void *lib = dlopen(file ? file : "libsoftndk.so", RTLD_NOW | RTLD_GLOBAL);
+    char path[4096];
+    if (file) return dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
+    for (size_t i = 0; n > 0 && i < sizeof places / sizeof places[0]; i++) {
+        path[n] = 0;
+        char *slash = strrchr(path, '/');
+        if (!slash) break;
+        strcpy(slash + 1, places[i]);
+        if (access(path, R_OK) == 0) return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    }
+    return dlopen("libsoftndk.so", RTLD_NOW | RTLD_GLOBAL);
+}
+
+static int load_and_run(const struct settings *set) {
+    void *lib = load_library();
     if (!lib) return cmd_fail("ndk-run", "%s", dlerror());
     set_fn *set_option = (set_fn *)(uintptr_t)dlsym(lib, "softndk_set");
     run_fn *run = (run_fn *)(uintptr_t)dlsym(lib, "softndk_run");

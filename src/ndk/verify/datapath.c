@@ -58,7 +58,7 @@ struct ndk_shadow *ndk_shadow_new(struct ndk_qp *qp) {
 
 static void free_record(struct record *r) {
     for (size_t i = 0; i < LAMS; i++)
-        if (r->lam[i]) os_u32_fetch_sub_acq_rel(&r->lam[i]->users, 1);
+        if (r->lam[i]) ndk_lam_unuse(r->lam[i]);
     free(r);
 }
 
@@ -128,7 +128,7 @@ void ndk_verify_mr_ended(struct ndk_mr *mr) {
     end_registration_locked(mr, r.lam);
     os_lock_leave(&mr->lock);
     for (size_t i = 0; i < LAMS; i++)
-        if (r.lam[i]) os_u32_fetch_sub_acq_rel(&r.lam[i]->users, 1);
+        if (r.lam[i]) ndk_lam_unuse(r.lam[i]);
 }
 
 static struct sn_list *queue_of(struct ndk_shadow *s, uint32_t type) {
@@ -180,7 +180,7 @@ static void hold_lam(struct ndk_lam *set[LAMS], struct ndk_lam *lam) {
     for (size_t i = 0; i < LAMS; i++) {
         if (set[i] == lam) return;
         if (set[i]) continue;
-        os_u32_fetch_add_acq_rel(&lam->users, 1);
+        ndk_lam_use(lam);
         set[i] = lam;
         return;
     }
@@ -411,7 +411,7 @@ static void take_registration(struct ndk_mr *mr, struct record *r) {
     for (size_t i = 0; i < LAMS; i++) {
         if (!lam[i]) continue;
         hold_lam(r->lam, lam[i]);
-        os_u32_fetch_sub_acq_rel(&lam[i]->users, 1);
+        ndk_lam_unuse(lam[i]);
     }
 }
 
