@@ -25,13 +25,16 @@
             FAIL("%s is 0x%08X, expected %s", #actual, (unsigned)check_s, #expected);              \
     } while (0)
 
+/* A counter that a callback may be adding to. */
+#define COUNT(x) InterlockedCompareExchange(&(x), 0, 0)
+
 /* ---- waiting ---- */
 
 struct kit_wait {
     KEVENT event;
     NTSTATUS status;
     NDK_OBJECT_HEADER *object;
-    int calls;
+    LONG calls; /* COUNT() */
     KIRQL irql;
 };
 
@@ -49,7 +52,7 @@ static inline bool kit_wait_event(KEVENT *event) {
 static inline void kit_request_done(PVOID ctx, NTSTATUS status) {
     struct kit_wait *w = (struct kit_wait *)ctx;
     w->status = status;
-    w->calls++;
+    InterlockedIncrement(&w->calls);
     w->irql = KeGetCurrentIrql();
     KeSetEvent(&w->event, 0, FALSE);
 }
@@ -144,14 +147,14 @@ static inline void kit_shut(struct kit *k) {
 struct kit_cq {
     NDK_CQ *cq;
     KEVENT notified;
-    int calls;
+    LONG calls; /* COUNT() */
     NTSTATUS status;
     KIRQL irql;
 };
 
 static inline void kit_notified(PVOID ctx, NTSTATUS status) {
     struct kit_cq *c = (struct kit_cq *)ctx;
-    c->calls++;
+    InterlockedIncrement(&c->calls);
     c->status = status;
     c->irql = KeGetCurrentIrql();
     KeSetEvent(&c->notified, 0, FALSE);
@@ -243,7 +246,7 @@ struct kit_end {
     struct kit_cq cq;
     NDK_QP *qp;
     NDK_CONNECTOR *connector;
-    int disconnects;
+    LONG disconnects; /* COUNT() */
     KEVENT disconnected;
 };
 
@@ -259,7 +262,7 @@ struct kit_pair {
 
 static inline void kit_disconnected(PVOID ctx) {
     struct kit_end *e = (struct kit_end *)ctx;
-    e->disconnects++;
+    InterlockedIncrement(&e->disconnects);
     KeSetEvent(&e->disconnected, 0, FALSE);
 }
 

@@ -168,7 +168,7 @@ static void second_close_is_reported(void) {
     pd->Dispatch->NdkClosePd(&pd->Header, kit_closed, &w);
     KIT_CLOSE(mr, NdkCloseMr);
     CHECK(kit_wait_event(&w.event));
-    CHECK_EQ(w.calls, 1);
+    CHECK_EQ(COUNT(w.calls), 1);
     kit_shut(&k);
     expect("double_close", "parent_first");
 }

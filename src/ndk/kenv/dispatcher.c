@@ -25,8 +25,6 @@ static os_lock dispatcher_lock;
 static struct sn_list waiters;
 static os_once once = OS_ONCE_INIT;
 
-void (*ke_on_wait_timeout)(const void *object);
-
 static void init(void) {
     os_lock_init(&dispatcher_lock, OS_RANK_LEAF);
     sn_list_init(&waiters);
@@ -212,7 +210,8 @@ NTSTATUS KeWaitForSingleObject(PVOID object, KWAIT_REASON reason, KPROCESSOR_MOD
     sn_list_remove(&w.link);
     ke_dispatcher_leave();
     if (taken) return STATUS_SUCCESS;
-    if (ndk_verifying() && ke_on_wait_timeout) ke_on_wait_timeout(object);
+    const struct ke_hooks *hooks = ndk_verifying() ? ke_hooks_get() : NULL;
+    if (hooks) hooks->on_wait_timeout(object);
     return STATUS_TIMEOUT;
 }
 

@@ -47,11 +47,20 @@ bool ke_in_callback(void) {
     return callback_depth != 0;
 }
 
-void (*ke_on_call)(const void *frame);
+static os_atomic_ptr hooks;
+
+void ke_hooks_set(const struct ke_hooks *h) {
+    os_ptr_store_release(&hooks, (void *)(uintptr_t)h);
+}
+
+const struct ke_hooks *ke_hooks_get(void) {
+    return os_ptr_load_acquire(&hooks);
+}
 
 void ke_call_enter_at(const char *name, KIRQL max, const void *frame) {
     call_name = name;
-    if (ke_on_call) ke_on_call(frame);
+    const struct ke_hooks *h = ke_hooks_get();
+    if (h) h->on_call(frame);
     if (irql > max)
         ndk_violation(NDK_RULE_irql, name, NULL, "called at IRQL %u, allowed up to %u", irql, max);
 }

@@ -32,20 +32,19 @@ void ke_call_enter_at(const char *name, KIRQL max, const void *frame);
 #define ke_call_enter(name, max) ke_call_enter_at(name, max, __builtin_frame_address(0))
 const char *ke_call_name(void);
 
-/* Called by ke_call_enter; set by the provider's verifier. */
-extern void (*ke_on_call)(const void *frame);
+/* ---- what the provider's verifier adds ---- */
 
-/* ---- waits (dispatcher.c) ---- */
-
-/* Called for each wait that timed out, to see whether it was for a pending request; set by the
- * provider. */
-extern void (*ke_on_wait_timeout)(const void *object);
-
-/* ---- memory (pool.c, mdl.c) ---- */
-
-/* Asked before pool memory or an MDL goes: returns what still covers it, in words, or NULL. Set by
- * the provider. */
-extern const char *(*ke_memory_in_use)(const void *p, size_t len, const MDL *mdl);
+struct ke_hooks {
+    /* A routine was entered. */
+    void (*on_call)(const void *frame);
+    /* A wait timed out; perhaps it was for a pending request. */
+    void (*on_wait_timeout)(const void *object);
+    /* Before pool memory or an MDL goes: what still covers it, in words, or NULL. */
+    const char *(*memory_in_use)(const void *p, size_t len, const MDL *mdl);
+};
+/* Once; the hooks stay. */
+void ke_hooks_set(const struct ke_hooks *hooks);
+const struct ke_hooks *ke_hooks_get(void); /* NULL: none */
 
 /* Freed pool memory: overwritten and given back at once (0), or kept as it was for a while (1), for
  * consumers that read what they have freed and that one wants to see further. */

@@ -55,7 +55,8 @@ PMDL IoAllocateMdl(PVOID va, ULONG length, BOOLEAN secondary, BOOLEAN quota, PIR
 VOID IoFreeMdl(PMDL m) {
     if (ndk_verifying()) {
         ke_call_enter("IoFreeMdl", DISPATCH_LEVEL);
-        const char *user = ke_memory_in_use ? ke_memory_in_use(NULL, 0, m) : NULL;
+        const struct ke_hooks *hooks = ke_hooks_get();
+        const char *user = hooks ? hooks->memory_in_use(NULL, 0, m) : NULL;
         if (user)
             ndk_violation(NDK_RULE_memory_freed, "IoFreeMdl", m, "the MDL belongs to %s", user);
     }
@@ -90,7 +91,8 @@ VOID MmProbeAndLockPages(PMDL m, KPROCESSOR_MODE mode, LOCK_OPERATION operation)
 
 VOID MmUnlockPages(PMDL m) {
     if (ndk_verifying()) {
-        const char *user = ke_memory_in_use ? ke_memory_in_use(NULL, 0, m) : NULL;
+        const struct ke_hooks *hooks = ke_hooks_get();
+        const char *user = hooks ? hooks->memory_in_use(NULL, 0, m) : NULL;
         if (user)
             ndk_violation(NDK_RULE_memory_freed, "MmUnlockPages", m, "the MDL belongs to %s", user);
     }

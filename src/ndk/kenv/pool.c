@@ -14,8 +14,6 @@ static void init(void) {
     ke_tracker_init(&pool);
 }
 
-const char *(*ke_memory_in_use)(const void *p, size_t len, const MDL *mdl);
-
 static void tag_text(ULONG tag, char out[5]) {
     for (int i = 0; i < 4; i++) {
         char c = (char)(tag >> (8 * i));
@@ -100,7 +98,8 @@ static void release(PVOID p, ULONG tag, const char *call) {
         if (tag != 0 && tag != e.tag)
             ndk_violation(NDK_RULE_pool, call, p, "allocated with tag '%s', freed with '%s'", had,
                           given);
-        const char *user = ke_memory_in_use ? ke_memory_in_use(p, e.size, NULL) : NULL;
+        const struct ke_hooks *hooks = ke_hooks_get();
+        const char *user = hooks ? hooks->memory_in_use(p, e.size, NULL) : NULL;
         if (user)
             ndk_violation(NDK_RULE_memory_freed, call, p, "%zu bytes with tag '%s' are in %s",
                           e.size, had, user);

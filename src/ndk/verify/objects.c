@@ -42,9 +42,8 @@ static void check_stack(const void *frame);
 static void init(void) {
     os_lock_init(&lock, OS_RANK_LEAF);
     sn_list_init(&pendings);
-    ke_memory_in_use = memory_in_use;
-    ke_on_wait_timeout = wait_timed_out;
-    ke_on_call = check_stack;
+    static const struct ke_hooks hooks = { check_stack, wait_timed_out, memory_in_use };
+    ke_hooks_set(&hooks);
 }
 
 void ndk_verify_init(void) {
