@@ -147,6 +147,7 @@ static void drop_socket(struct lo_conn *c) {
     tp_watch_remove(&c->watch);
     c->watch.sock = OS_SOCK_NONE;
     os_sock_close(s, false);
+    lo_hub_heard(c->hub); /* a wake-up may have been in it */
 }
 
 /* Forgets everything that is the core's. */

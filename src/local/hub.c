@@ -83,24 +83,42 @@ bool lo_hub_any(struct lo_hub *h, bool (*fn)(struct lo_conn *c, const void *arg)
 
 /* ---- bells ---- */
 
-/* Sets the bell; true if the owner of the board sleeps and it is the caller who must wake it. */
-static bool ring(struct lo_board *b, uint32_t index) {
+/* Sets the bell. Not 0: the number of the sleep from which the caller must wake the board's owner.
+ */
+static uint32_t ring(struct lo_board *b, uint32_t index) {
     os_atomic_u64 *word = &b->bells[index / 64];
     uint64_t bit = 1ull << (index % 64);
     if (!(os_u64_load_seqcst(word) & bit)) {
         os_u64_fetch_or_seqcst(word, bit);
         os_u64_fetch_or_seqcst(&b->summary, 1ull << (index / 64 / LO_WORDS_PER_BIT));
     }
-    uint32_t asleep = 1;
-    return os_u32_load_seqcst(&b->sleeping) == 1 && os_u32_cas_acq_rel(&b->sleeping, &asleep, 0);
+    return os_u32_load_seqcst(&b->sleeping);
 }
 
-bool lo_peer_ring(struct lo_peer *p, uint32_t index) {
+/* Others need not wake it any more, unless it sleeps again. */
+static void woken(struct lo_board *b, uint32_t sleep) {
+    (void)os_u32_cas_acq_rel(&b->sleeping, &sleep, 0);
+}
+
+/* Somebody is wanted to wake us. */
+static uint32_t next_sleep_locked(struct lo_hub *h) {
+    if (++h->sleeps == 0) h->sleeps = 1;
+    return h->sleeps;
+}
+
+uint32_t lo_peer_ring(struct lo_peer *p, uint32_t index) {
     return ring(p->board, index);
 }
 
+void lo_peer_woken(struct lo_peer *p, uint32_t sleep) {
+    woken(p->board, sleep);
+}
+
 void lo_hub_again(struct lo_hub *h, uint32_t index) {
-    if (ring(h->board, index)) tp_timer_arm(&h->kick, 0);
+    uint32_t sleep = ring(h->board, index);
+    if (sleep == 0) return;
+    tp_timer_arm(&h->kick, 0);
+    woken(h->board, sleep);
 }
 
 static void kicked(struct tp_timer *t) {
@@ -195,8 +213,8 @@ static bool before_sleep(struct tp_source *s) {
         left[n++] = h->direct[i];
         leave_direct_locked(h, i);
     }
+    os_u32_store_seqcst(&h->board->sleeping, next_sleep_locked(h));
     os_lock_leave(&h->lock);
-    os_u32_store_seqcst(&h->board->sleeping, 1);
     os_fence_seqcst(); /* pairs with the peers' between what they write and their look at us */
     for (uint32_t i = 0; i < n; i++) {
         if (lo_conn_has_input(left[i])) {
@@ -219,7 +237,7 @@ static void after_sleep(struct tp_source *s) {
 void lo_hub_heard(struct lo_hub *h) {
     os_lock_enter(&h->lock);
     bool asleep = h->asleep;
-    if (asleep) os_u32_store_seqcst(&h->board->sleeping, 1);
+    if (asleep) os_u32_store_seqcst(&h->board->sleeping, next_sleep_locked(h));
     os_lock_leave(&h->lock);
     os_fence_seqcst();
     if (asleep && os_u64_load_seqcst(&h->board->summary) != 0) tp_timer_arm(&h->kick, 0);

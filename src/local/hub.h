@@ -7,8 +7,10 @@
  * A connection is noticed in one of three ways. While an application polls hard the last few
  * connections that it polled are "direct": their flag `polled` is set, the peer just writes, the
  * pollers look at the next slot. Others have a bell, a bit on the board that the peer sets. While
- * the engine thread sleeps nobody is direct, and the peer who finds `sleeping` set clears it and
- * sends a byte through its socket. In each step one side writes, then reads what the other side
+ * the engine thread sleeps nobody is direct, and the peer who finds `sleeping` set sends a byte
+ * through its socket and then clears it, if it is still the same sleep. Not before: a byte that
+ * cannot be sent wakes nobody. A socket that is closed may take such a byte with it; who closes it
+ * asks for another (lo_hub_heard). In each step one side writes, then reads what the other side
  * writes first, with a full fence between.
  */
 #ifndef SN_LOCAL_HUB_H
@@ -46,6 +48,7 @@ struct lo_hub {
     struct lo_conn *direct[LO_DIRECT]; /* [lock] a reference each, or NULL */
     uint32_t direct_next;              /* [lock] whose turn to give way it is */
     bool asleep;                       /* [lock] */
+    uint32_t sleeps;                   /* [lock] numbers them, and each time a waker is wanted */
     struct sn_list peers;              /* [lock] */
 };
 
@@ -108,8 +111,10 @@ SN_MUST_CHECK sn_status lo_peer_write(const struct lo_peer *p, const struct os_i
                                       size_t count, uint64_t to, size_t len);
 SN_MUST_CHECK sn_status lo_peer_read(const struct lo_peer *p, const struct os_iov *local,
                                      size_t count, uint64_t from, size_t len);
-/* Sets the bell of a connection on the peer's board. True: the caller must wake it. */
-bool lo_peer_ring(struct lo_peer *p, uint32_t index);
+/* Sets the bell of a connection on the peer's board. Not 0: the caller must wake it, and then call
+ * lo_peer_woken with this number. */
+uint32_t lo_peer_ring(struct lo_peer *p, uint32_t index);
+void lo_peer_woken(struct lo_peer *p, uint32_t sleep);
 /* A word of this process that peers try a copy on. */
 const uint64_t *lo_probe_word(void);
 

@@ -100,8 +100,8 @@ struct lo_cell {
 };
 
 struct lo_board {
-    _Alignas(64) os_atomic_u32 sleeping; /* 1: who rings must also wake; cleared by who does */
-    _Alignas(64) os_atomic_u64 summary;  /* a bit for LO_WORDS_PER_BIT words of bells */
+    _Alignas(64) os_atomic_u32 sleeping;        /* not 0: the number of this sleep; see hub.h */
+    _Alignas(64) os_atomic_u64 summary;         /* a bit for LO_WORDS_PER_BIT words of bells */
     _Alignas(64) os_atomic_u64 bells[LO_WORDS]; /* a bit per connection: look at it */
     struct lo_cell cells[LO_CONNS];
 };

@@ -142,9 +142,13 @@ void lo_tx_ring(struct lo_conn *c) {
     c->tx.bell = false;
     os_fence_seqcst(); /* pairs with the peer's after it stops polling */
     if (os_u32_load_relaxed(&c->theirs->polled)) return;
-    if (!lo_peer_ring(c->peer, c->peer_index) || c->watch.sock == OS_SOCK_NONE) return;
+    uint32_t sleep = lo_peer_ring(c->peer, c->peer_index);
+    if (sleep == 0 || c->watch.sock == OS_SOCK_NONE) return;
     sn_status st = os_local_send(c->watch.sock, "", 1, NULL, 0);
-    if (st != SN_OK) SN_LOG(SN_LOG_DEBUG, "local: cannot wake the peer: %s", sn_status_text(st));
+    if (st == SN_OK)
+        lo_peer_woken(c->peer, sleep);
+    else
+        SN_LOG(SN_LOG_DEBUG, "local: cannot wake the peer: %s", sn_status_text(st));
 }
 
 static void set_hurry(struct lo_conn *c, bool hurry) {
