@@ -88,7 +88,7 @@ if wanted rping; then
     for size in 64 1000 60000; do
         echo "rping, $size bytes: we are the client"
         guest_start "rping -s -a 10.0.2.15 -p 7002 -C 20 -S $size -V"
-        for ((i = 0; i < 20; i++)); do # until the other side listens
+        for ((i = 0; i < 150; i++)); do # until the other side listens
             "$build/softnd" ping --rping "127.0.0.1:$(host_port 7002)" -c 20 -i 0 -v -q -b "$size" \
                 >"$work/ping.log" 2>&1 && break
             grep -q ' 0 answered\|refused' "$work/ping.log" || break
