@@ -266,6 +266,7 @@ static NTSTATUS accept_with(NDK_CONNECTOR *object, NDK_QP *qp_object, ULONG ird,
     c->on_disconnect = event;
     c->on_disconnect_ex = event_ex;
     c->disconnect_ctx = event_ctx;
+    r->map = ndk_accept_status;
     r->before = established;
     remember_limits(c, ird, ord);
     join_qp(c, qp);

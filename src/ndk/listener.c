@@ -5,7 +5,7 @@
  */
 #include "ndk/ndk.h"
 
-enum { BACKLOG = 128 };
+enum { BACKLOG = 128, PORT_TRIES = 16 };
 
 /* ---- requests ---- */
 
@@ -170,6 +170,33 @@ static const NDK_SHARED_ENDPOINT_DISPATCH endpoint_dispatch = {
     .NdkGetLocalAddress = endpoint_address,
 };
 
+static sn_status hold(struct ndk_adapter *ad, const struct os_addr *local,
+                      struct ndk_shared_endpoint *e) {
+    sn_status st = rd_connector_create(ad->rd, &e->holder);
+    if (st != SN_OK) return st;
+    st = rd_connector_bind(e->holder, local);
+    if (st == SN_OK) st = rd_connector_local_addr(e->holder, &e->addr);
+    if (st == SN_OK) return SN_OK;
+    rd_connector_destroy(e->holder);
+    e->holder = NULL;
+    return st;
+}
+
+/* A port that the system chose is nobody else's; others can join only one that was asked for. */
+static sn_status hold_address(struct ndk_adapter *ad, const struct os_addr *local,
+                              struct ndk_shared_endpoint *e) {
+    sn_status st = SN_E_ADDR_IN_USE;
+    for (int i = 0; i < PORT_TRIES && st == SN_E_ADDR_IN_USE; i++) {
+        st = hold(ad, local, e);
+        if (st != SN_OK || local->port != 0) return st;
+        rd_connector_destroy(e->holder);
+        e->holder = NULL;
+        struct os_addr chosen = e->addr;
+        st = hold(ad, &chosen, e); /* in use: somebody was faster */
+    }
+    return st;
+}
+
 NTSTATUS ndk_create_shared_endpoint(NDK_ADAPTER *adapter, CONST SOCKADDR *address, ULONG len,
                                     NDK_FN_CREATE_COMPLETION *on_created, PVOID ctx,
                                     NDK_SHARED_ENDPOINT **out) {
@@ -185,9 +212,7 @@ NTSTATUS ndk_create_shared_endpoint(NDK_ADAPTER *adapter, CONST SOCKADDR *addres
         ndk_object_new(ad, sizeof *e, NdkObjectTypeSharedEndpoint, &endpoint_dispatch, NULL, 0);
     if (!e) return STATUS_INSUFFICIENT_RESOURCES;
     sn_status st = ndk_endpoint_take(&local, &e->endpoint);
-    if (st == SN_OK) st = rd_connector_create(ad->rd, &e->holder);
-    if (st == SN_OK) st = rd_connector_bind(e->holder, &local);
-    if (st == SN_OK) st = rd_connector_local_addr(e->holder, &e->addr);
+    if (st == SN_OK) st = hold_address(ad, &local, e);
     if (st == SN_OK && !e->endpoint) st = ndk_endpoint_take(&e->addr, &e->endpoint);
     if (st != SN_OK) {
         if (e->holder) rd_connector_destroy(e->holder);

@@ -279,6 +279,7 @@ NTSTATUS ndk_status(sn_status st);            /* of calls */
 NTSTATUS ndk_completion_status(sn_status st); /* of results in a completion queue */
 NTSTATUS ndk_post_status(sn_status st);
 NTSTATUS ndk_connect_status(sn_status st);
+NTSTATUS ndk_accept_status(sn_status st);
 
 /* ---- switches (options.c) ---- */
 

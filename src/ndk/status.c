@@ -100,6 +100,11 @@ NTSTATUS ndk_post_status(sn_status st) {
     return ndk_status(st);
 }
 
+/* What Connect calls a refusal is for Accept a peer that gave up. */
+NTSTATUS ndk_accept_status(sn_status st) {
+    return st == SN_E_REFUSED ? STATUS_CONNECTION_ABORTED : ndk_connect_status(st);
+}
+
 NTSTATUS ndk_connect_status(sn_status st) {
     if (st == SN_E_CONNECTED) return STATUS_CONNECTION_INVALID;
     return ndk_status(st);
