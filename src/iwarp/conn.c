@@ -473,6 +473,15 @@ static void on_timer(struct tp_timer *t) {
     tp_watch_put(&c->watch);
 }
 
+/* siw looks at its socket as a stream only after it has sent its reply: an RTR frame that is faster
+ * lies there unseen until something follows it, and nobody is told of the connection. So a peer
+ * that stays silent gets one more frame that means nothing. tx_lock held. */
+static void nudge(struct iw_conn *c) {
+    uint8_t head[RDMAP_HEAD_TAGGED];
+    if (!c->active || c->tx.part.active || c->tx.in_progress != IW_TX_NONE) return; /* more comes */
+    (void)iw_tx_raw_fpdu(c, head, rdmap_write_pack(head, true, 1, 0, 0));
+}
+
 static void on_report_timer(struct tp_timer *t) {
     struct iw_conn *c = SN_CONTAINER(t, struct iw_conn, report_timer);
     os_lock_enter(&c->tx_lock);
@@ -483,7 +492,8 @@ static void on_report_timer(struct tp_timer *t) {
             uint64_t now = os_now_ns();
             if (now >= c->unknown_until_ns) {
                 iw_peer_decided(c, IW_PEER_FOREIGN);
-                iw_tx_progress(c); /* what waited for the outcome of others */
+                nudge(c);
+                iw_tx_progress(c); /* and what waited for the outcome of others */
             } else {
                 iw_arm(c, t, c->unknown_until_ns - now);
             }
