@@ -360,8 +360,16 @@ static NTSTATUS Ask(SIDE *s) {
     if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeFastRegister, &r);
     if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeSend, &r);
     if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeReceiveAndInvalidate, &r);
-    if (!NT_SUCCESS(status)) return status;
-    if ((UINT32)r.TypeSpecificCompletionOutput != offer.Token) return STATUS_INTERNAL_ERROR;
+    if (status == STATUS_INVALID_DEVICE_STATE && r.Type == NdkOperationTypeReceive) {
+        /* A peer that cannot invalidate leaves that to us. */
+        status = s->Qp->Dispatch->NdkInvalidate(s->Qp, NULL, &s->Mr->Header, 0);
+        if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeInvalidate, &r);
+        if (!NT_SUCCESS(status)) return status;
+    } else if (!NT_SUCCESS(status)) {
+        return status;
+    } else if ((UINT32)r.TypeSpecificCompletionOutput != offer.Token) {
+        return STATUS_INTERNAL_ERROR;
+    }
     for (ULONG i = 0; i < BUFFER_BYTES; i++)
         if ((s->Buffer[BUFFER_OFFSET + i] ^ Pattern(i)) != 0xFF) {
             DbgPrint("exchange: byte %u is 0x%02x\n", i, s->Buffer[BUFFER_OFFSET + i]);

@@ -50,6 +50,30 @@ exchange_scattered_pages_moves_the_same_bytes() { _exchange --logical-pages scat
 exchange_constant_tokens_works() { _exchange --tokens constant; }
 exchange_without_verifier_works() { _exchange --verifier off; }
 
+# A user-mode program over the SPI and a kernel-style consumer.
+spi_program_serves_a_consumer() {
+    "$CONSUMERS/nd2_exchange" server >server.txt 2>&1 &
+    server=$!
+    local port
+    port=$(_port)
+    [ -n "$port" ] || _fail "the server does not listen"
+    "$SOFTND" ndk-run -- "$CONSUMERS/ndk_exchange.so" client 1 127.0.0.1 "127.0.0.1:$port" \
+        >client.txt 2>&1 || _fail "client"
+    wait "$server" || _fail "server"
+    grep -q 'server done' server.txt || _fail "server's message"
+}
+
+consumer_serves_an_spi_program() {
+    "$SOFTND" ndk-run -- "$CONSUMERS/ndk_exchange.so" server 1 127.0.0.1 >server.txt 2>&1 &
+    server=$!
+    local port
+    port=$(_port)
+    [ -n "$port" ] || _fail "the server does not listen"
+    "$CONSUMERS/nd2_exchange" client "$port" >client.txt 2>&1 || _fail "client"
+    wait "$server" || _fail "server"
+    grep -q 'client done' client.txt || _fail "client's message"
+}
+
 client_without_server_fails_and_leaves_nothing() {
     "$SOFTND" ndk-run -- "$CONSUMERS/ndk_exchange.so" client 1 127.0.0.1 127.0.0.1:1 \
         >client.txt 2>&1 && _fail "it should have failed"
