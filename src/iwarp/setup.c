@@ -323,7 +323,7 @@ sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
         c->ord = SN_MIN(SN_MIN(setup->ord, c->peer_ird), IW_DEPTH_CAP);
         c->crc = s.crc;
         fill_reply(c, &s, c->ird, c->ord);
-        if (s.enh.rtr_read && c->ird == 0) s.enh.ird = (uint16_t)(c->ird = 1);
+        if (s.enh.rtr_read && s.enh.ird == 0) s.enh.ird = (uint16_t)(c->ird = 1);
         c->rtr_write = s.enh.rtr_write;
         c->rtr_read = s.enh.rtr_read;
         os_u32_store_relaxed(&c->peer, c->p2p ? IW_PEER_UNKNOWN : IW_PEER_FOREIGN);
