@@ -66,6 +66,15 @@ struct stream {
 extern const struct stream start_streams[], stream_streams[], custom_streams[];
 extern const size_t start_stream_count, stream_stream_count, custom_stream_count;
 
+/* Plays a row with every cut; a failure ends the case. Names are in order of the tables; NULL: no
+ * such row. */
+void hostile_run(struct rig *r, const struct stream *d);
+const struct stream *hostile_at(size_t idx);
+
+/* ---- for plays ---- */
+
+/* Forgets what earlier plays touched. */
+void hostile_fresh(void);
 /* Octets for payloads: 70000 of them. */
 const uint8_t *hostile_payload(void);
 /* Posts a receive at an offset of the region; the index-th of the connection. */

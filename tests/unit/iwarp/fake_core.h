@@ -40,15 +40,16 @@ struct fake_qp {
     uint32_t rq_posted, rq_taken;
     uint8_t *region; /* token 7 local, 9 remote */
     size_t region_len;
-    uint64_t base; /* what the region's first octet is called; 0: by its address */
+    uint64_t base;         /* what the region's first octet is called; 0: by its address */
+    os_atomic_u32 revoked; /* remote tokens are good for nothing any more */
     os_atomic_u32 done_count, recv_count;
     os_atomic_u32 replied, established, disconnected, abandoned; /* 1 + status */
 };
 
 #define FAKE_LOCAL 7
 #define FAKE_REMOTE 9
-#define FAKE_OTHER_PD 10  /* a remote token of another protection domain */
-#define FAKE_NO_RIGHT 11  /* one whose region allows neither Read nor Write */
+#define FAKE_OTHER_PD 10 /* a remote token of another protection domain */
+#define FAKE_NO_RIGHT 11 /* one whose region allows neither Read nor Write */
 
 static inline struct tp_request *fake_sq_peek(void *ctx) {
     struct fake_qp *qp = ctx;
@@ -97,6 +98,7 @@ static inline sn_status fake_access(void *ctx, uint32_t token, uint64_t addr, si
                                     enum tp_right right, struct tp_access *out) {
     struct fake_qp *qp = ctx;
     bool remote = right == TP_REMOTE_READ || right == TP_REMOTE_WRITE;
+    if (remote && os_u32_load_relaxed(&qp->revoked)) return SN_E_TOKEN;
     if (remote && token == FAKE_OTHER_PD) return SN_E_PD;
     if (remote && token == FAKE_NO_RIGHT) return SN_E_RIGHTS;
     if (token != (remote ? FAKE_REMOTE : FAKE_LOCAL)) return SN_E_TOKEN;
