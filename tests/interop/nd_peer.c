@@ -818,7 +818,8 @@ static void wrong_access(bool out, const struct wrong *w) {
     expect_end(&l);
     EXPECT_ERROR(f, &l.s, Receive, ND_CANCELED, CTX(7));
     CHECK_DATA(target->bytes, 4096, fx_seed(), 2, 0);
-    GUEST_CHECK(&g, 0, 4096, 1);
+    /* Segments in front of the one that is out of bounds may have been placed. */
+    if (w->len <= 4096) GUEST_CHECK(&g, 0, 4096, 1);
     expect_event(&l, "DISCONNECTED");
     if (!w->ours && w->read) { /* a Read that was refused ends in an error there too */
         unsigned status = 0;

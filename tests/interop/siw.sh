@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # SoftND against Linux's siw in a virtual machine: siw.sh FOLDER, where the programs were built.
-#   SIW_ONLY=nd_peer,rping,perftest    some of the parts
+#   SIW_ONLY=nd_peer,rping    some of the parts
 # Exit 77, with the reason, where the virtual machine cannot be had.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -113,11 +113,6 @@ if wanted rping; then
         grep -q 'left after 20 rounds' "$work/server.log" && good ||
             bad "rounds served: $(cat "$work/server.log")"
     done
-fi
-
-# ---- perftest ----
-if wanted perftest && [[ -x $build/perftest_peer ]]; then
-    . "$here/perftest.sh"
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"

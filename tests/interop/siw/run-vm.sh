@@ -85,5 +85,20 @@ done
     echo "the virtual machine's ports are not known" >&2
     exit 1
 }
+# The machine is there when its verbs peer says so: before, connections are dropped or lost.
+answer=
+for ((i = 0; i < 60 && SECONDS < 120; i++)); do
+    if exec 6<>"/dev/tcp/127.0.0.1/$SIW_CONTROL"; then
+        read -r -t 2 -u 6 answer
+        exec 6>&-
+    fi 2>/dev/null
+    [[ $answer == "ok ready"* ]] && break
+    sleep 0.2
+done
+[[ $answer == "ok ready"* ]] || {
+    cat "$work/console" >&2
+    echo "the verbs peer in the virtual machine does not answer: ${answer:-nothing}" >&2
+    exit 1
+}
 export SIW_CONTROL SIW_PORTS SIW_CONSOLE=$work/console.in SIW_CONSOLE_LOG=$work/console
 "$@"
