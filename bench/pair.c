@@ -159,6 +159,7 @@ static double run_pair(size_t bytes, int crc, void (*serve)(struct end *, uint32
     pid_t driver = fork();
     if (driver == 0) { /* each measurement in processes of its own */
         setenv("SOFTND_CRC", crc ? "on" : "off", 1);
+        setenv("SOFTND_TRANSPORT", "iwarp", 0); /* what is compared with raw TCP */
         pid_t child = fork();
         struct end e;
         bench_pin(child == 0 ? 1 : 0);
