@@ -32,7 +32,7 @@ static sn_status send_request(struct iw_conn *c) {
         s.enhanced = true;
         s.enh.p2p = true;
         s.enh.rtr_write = true;
-        s.enh.rtr_read = c->want_ord != 0; /* a Read RTR takes one of our outbound Reads */
+        s.enh.rtr_read = true; /* even with an ORD of 0: some adapters do nothing else */
         s.enh.ird = (uint16_t)SN_MIN(c->want_ird, MPA_DEPTH_MASK - 1);
         s.enh.ord = (uint16_t)SN_MIN(c->want_ord, MPA_DEPTH_MASK - 1);
     }

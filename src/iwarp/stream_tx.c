@@ -432,10 +432,12 @@ static sn_status cut_request(struct iw_conn *c, struct batch *b, uint32_t most) 
                                          .src_stag = req->remote_token,
                                          .src_to = req->remote_addr };
         sink_of(req, &rr.sink_stag, &rr.sink_to);
+        if (req->length == 0 && rr.src_stag == 0) rr.src_stag = 1;
         head_len = rdmap_read_request_pack(head, req->tp_u32[1], &rr);
     } else if (req->op == TP_OP_WRITE) {
         uint32_t stag = req->remote_token;
-        if (req->length == 0 && stag == IW_MARK_STAG) stag = 1; /* nobody may look at it */
+        /* Nobody may look at it, but some adapters refuse 0, and one value is our mark. */
+        if (req->length == 0 && (stag == IW_MARK_STAG || stag == 0)) stag = 1;
         payload = SN_MIN(left, most - DDP_TAGGED_LEN);
         last = payload == left;
         head_len = rdmap_write_pack(head, last, stag, req->remote_addr + off, payload);
