@@ -214,11 +214,17 @@ enum raw_result raw_accept(os_sock listener, struct raw_peer *p) {
 }
 
 enum raw_result raw_connect(struct raw_peer *p, const struct os_addr *to) {
-    uint64_t deadline = deadline_from_now();
     os_sock s;
     memset(p, 0, sizeof *p);
     p->s = OS_SOCK_NONE;
     if (os_sock_tcp(to->family, &s) != SN_OK) return RAW_BAD;
+    return raw_connect_with(p, s, to);
+}
+
+enum raw_result raw_connect_with(struct raw_peer *p, os_sock s, const struct os_addr *to) {
+    uint64_t deadline = deadline_from_now();
+    memset(p, 0, sizeof *p);
+    p->s = OS_SOCK_NONE;
     sn_status st = os_sock_connect(s, to);
     while (st == SN_PENDING || st == SN_E_AGAIN) {
         if (!wait_ready(s, OS_POLL_OUT, deadline)) break;

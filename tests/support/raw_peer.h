@@ -98,6 +98,8 @@ bool raw_listen(os_sock *s, struct os_addr *addr);
 /* The next connection to it. */
 enum raw_result raw_accept(os_sock listener, struct raw_peer *p);
 enum raw_result raw_connect(struct raw_peer *p, const struct os_addr *to);
+/* With a socket made by the caller, which is taken. */
+enum raw_result raw_connect_with(struct raw_peer *p, os_sock s, const struct os_addr *to);
 /* Closes without a reset, unless unread octets make one. Zeroed memory is fine. */
 void raw_close(struct raw_peer *p);
 /* Ends with a RST. */
