@@ -224,15 +224,38 @@ static NTSTATUS MakeObjects(SIDE *s) {
 
 /* ---- requests ---- */
 
-/* The next result must be this one. */
-static NTSTATUS WaitResult(SIDE *s, NDK_OPERATION_TYPE Type, NDK_RESULT_EX *Out) {
+static NTSTATUS NextResult(SIDE *s, NDK_RESULT_EX *Out) {
     while (s->Cq->Dispatch->NdkGetCqResultsEx(s->Cq, Out, 1) == 0) {
         s->Cq->Dispatch->NdkArmCq(s->Cq, NDK_CQ_NOTIFY_ANY);
         if (s->Cq->Dispatch->NdkGetCqResultsEx(s->Cq, Out, 1) != 0) break;
         if (!WaitSome(&s->CqEvent)) return STATUS_IO_TIMEOUT;
     }
-    if (!NT_SUCCESS(Out->Status)) return Out->Status;
+    return STATUS_SUCCESS;
+}
+
+/* The next result must be this one. */
+static NTSTATUS WaitResult(SIDE *s, NDK_OPERATION_TYPE Type, NDK_RESULT_EX *Out) {
+    NTSTATUS status = NextResult(s, Out);
+    if (NT_SUCCESS(status)) status = Out->Status;
+    if (!NT_SUCCESS(status)) return status;
     return Out->Type == Type ? STATUS_SUCCESS : STATUS_INVALID_DEVICE_STATE;
+}
+
+/* One result of each of these types, in any order: results of the two queues are not ordered with
+ * each other. The receive's is in Out. */
+static NTSTATUS WaitResults(SIDE *s, ULONG Types, NDK_RESULT_EX *Out) {
+    const ULONG one_bit = 0x7F; /* a ReceiveAndInvalidate has a second one */
+    NTSTATUS status = STATUS_SUCCESS;
+    while (Types && NT_SUCCESS(status)) {
+        NDK_RESULT_EX r;
+        status = NextResult(s, &r);
+        if (NT_SUCCESS(status)) status = r.Status;
+        if (!NT_SUCCESS(status)) break;
+        if (!(Types & r.Type & one_bit)) return STATUS_INVALID_DEVICE_STATE;
+        Types &= ~((ULONG)r.Type & one_bit);
+        if (r.Type & NdkOperationTypeReceive) *Out = r;
+    }
+    return status;
 }
 
 static NDK_SGE MessageSge(SIDE *s, ULONG Index) {
@@ -357,18 +380,16 @@ static NTSTATUS Ask(SIDE *s) {
     *s->Message = offer;
     NDK_SGE message = MessageSge(s, 0);
     status = s->Qp->Dispatch->NdkSend(s->Qp, NULL, &message, 1, 0);
-    if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeFastRegister, &r);
-    if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeSend, &r);
-    if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeReceiveAndInvalidate, &r);
-    if (status == STATUS_INVALID_DEVICE_STATE && r.Type == NdkOperationTypeReceive) {
-        /* A peer that cannot invalidate leaves that to us. */
+    if (NT_SUCCESS(status))
+        status = WaitResults(
+            s, NdkOperationTypeFastRegister | NdkOperationTypeSend | NdkOperationTypeReceive, &r);
+    if (!NT_SUCCESS(status)) return status;
+    if (r.Type == NdkOperationTypeReceiveAndInvalidate) {
+        if ((UINT32)r.TypeSpecificCompletionOutput != offer.Token) return STATUS_INTERNAL_ERROR;
+    } else { /* a peer that cannot invalidate leaves that to us */
         status = s->Qp->Dispatch->NdkInvalidate(s->Qp, NULL, &s->Mr->Header, 0);
         if (NT_SUCCESS(status)) status = WaitResult(s, NdkOperationTypeInvalidate, &r);
         if (!NT_SUCCESS(status)) return status;
-    } else if (!NT_SUCCESS(status)) {
-        return status;
-    } else if ((UINT32)r.TypeSpecificCompletionOutput != offer.Token) {
-        return STATUS_INTERNAL_ERROR;
     }
     for (ULONG i = 0; i < BUFFER_BYTES; i++)
         if ((s->Buffer[BUFFER_OFFSET + i] ^ Pattern(i)) != 0xFF) {

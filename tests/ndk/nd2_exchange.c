@@ -27,11 +27,19 @@ static void must(const char *what, HRESULT hr) {
     exit(1);
 }
 
+/* A result of this type; the one Receive may come before it, and is then had already. */
+static int early;
 static void wait_result(ND2_REQUEST_TYPE type) {
     ND2_RESULT r;
     ULONG count;
+    if (type == Nd2RequestTypeReceive && early) return;
     must("wait", ndc_conn_wait(&conn, &r, 1, &count, LIMIT_MS));
     must("result", r.Status);
+    if (r.RequestType == Nd2RequestTypeReceive && type != Nd2RequestTypeReceive && !early) {
+        early = 1; /* the receive queue is not ordered with the initiator queue */
+        wait_result(type);
+        return;
+    }
     if (r.RequestType != type) {
         printf("nd2_exchange: a result of type %d instead of %d\n", r.RequestType, type);
         exit(1);
