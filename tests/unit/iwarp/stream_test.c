@@ -3,7 +3,6 @@
  * The I/O half end to end over loopback: two connections in one process, each with a fake core.
  */
 #include "fake_core.h"
-#include "iwarp/conn.h"
 #include "os/prim/thread.h"
 #include "support/testing.h"
 
@@ -34,7 +33,7 @@ static const struct tp_listener_upcalls listener_up = { on_request };
         }                                                                                          \
     } while (0)
 
-static void open_pair(struct pair *p, uint32_t depth) {
+static void open_pair_shared(struct pair *p, uint32_t depth, bool shared_receives) {
     struct os_addr any = { .family = 4, .ip = { 127, 0, 0, 1 } };
     memset(p, 0, sizeof *p);
     p->mem_a = calloc(1, MEM);
@@ -60,6 +59,7 @@ static void open_pair(struct pair *p, uint32_t depth) {
     CHECK_BYTES(info.pd, "hello", 5);
     CHECK_EQ(info.peer_ord, depth);
     setup.owner = setup.qp = &p->b;
+    setup.shared_receives = shared_receives;
     setup.pd = "yes";
     setup.pd_len = 3;
     CHECK_EQ(p->b.conn->ops->accept(p->b.conn, &setup), SN_OK);
@@ -68,6 +68,10 @@ static void open_pair(struct pair *p, uint32_t depth) {
     CHECK_EQ(p->a.conn->ops->complete(p->a.conn, depth, depth), SN_OK);
     WAIT_FOR(os_u32_load_seqcst(&p->b.established));
     CHECK_EQ(os_u32_load_seqcst(&p->b.established), 1 + SN_OK);
+}
+
+static void open_pair(struct pair *p, uint32_t depth) {
+    open_pair_shared(p, depth, false);
 }
 
 static void close_pair(struct pair *p) {
@@ -247,8 +251,7 @@ static void send_that_waits_is_delivered_after_the_peer_closed(void) {
 
 static void peer_that_closes_while_its_send_waits_is_noticed(void) {
     struct pair p;
-    open_pair(&p, 2);
-    ((struct iw_conn *)p.b.conn)->patient = true; /* as with a shared receive queue */
+    open_pair_shared(&p, 2, true);
     fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 3000, 0, 0);
     p.a.conn->ops->close(p.a.conn);
     WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));

@@ -85,7 +85,7 @@ static void deregister_under_fire_touches_nothing_afterwards(void) {
     CHECK_ST(rd_region_create(r.ad, &m), SN_OK);
     stomp_start(&s, t);
     uint32_t rounds = 0;
-    for (uint64_t end = hammer_until(400); os_now_ns() < end;) {
+    for (uint64_t end = hammer_until(400); rounds <= 5 || os_now_ns() < end;) {
         CHECK_ST(rd_region_register(m, s.buf, s.len, RD_LOCAL_WRITE), SN_OK);
         os_u32_store_release(&s.token, rd_region_local_token(m));
         let_them_hit(&s);
