@@ -108,7 +108,7 @@ static void invalidate_under_fire_touches_nothing_afterwards(void) {
     CHECK_ST(rd_window_create(r.ad, &w), SN_OK);
     stomp_start(&s, t);
     uint32_t rounds = 0, way = 0;
-    for (uint64_t end = hammer_until(400); os_now_ns() < end; way++) {
+    for (uint64_t end = hammer_until(400); rounds <= 5 || os_now_ns() < end; way++) {
         CHECK_ST(rd_qp_bind(r.a.qp, CTX(1), r.mem, w, s.buf, s.len, RD_REMOTE_WRITE, 0), SN_OK);
         CHECK_CQE(r.a.cq, RD_BIND, 1, SN_OK, 0);
         uint32_t token = rd_window_token(w);
