@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "base/base.h"
 #include "base/log.h"
 #include "iwarp/mpa.h"
@@ -233,9 +232,7 @@ static void packet_locked(struct iw_capture *cap, bool outgoing, unsigned flags,
     if (flags & FLAG_SYN) put32be(tcp + TCP, 0x0103030Eu); /* no-op, window scale 14 */
     put16be(tcp + 16, ~sum_be(pseudo_sum(from, to, tcp_len), tcp, tcp_len));
 
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t ns = os_wall_ns();
     uint32_t pad = (uint32_t)(0u - frame_len) & 3;
     uint32_t block_len = BLOCK_HEAD + (uint32_t)frame_len + pad + 8 + 4 + 4;
     uint8_t *p = writer.block;

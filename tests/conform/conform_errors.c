@@ -4,7 +4,7 @@
  */
 #include "fixture.h"
 
-static const size_t SIZE = 65536;
+static const size_t REGION_BYTES = 65536;
 
 struct stage {
     struct fx *f;
@@ -15,8 +15,8 @@ struct stage {
 static struct stage open_stage(void) {
     struct stage s = { .f = fx_begin() };
     s.p = PAIR(s.f, NULL);
-    s.a = fx_memory(s.f, 0, SIZE, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
-    s.b = fx_memory(s.f, 1, SIZE, FX_MR_ALL);
+    s.a = fx_memory(s.f, 0, REGION_BYTES, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
+    s.b = fx_memory(s.f, 1, REGION_BYTES, FX_MR_ALL);
     return s;
 }
 
@@ -46,10 +46,10 @@ static void message_longer_than_the_receive_fails_on_both_sides(void) {
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct stage s = open_stage();
-        memset(s.b->bytes, 0x5D, SIZE);
+        memset(s.b->bytes, 0x5D, REGION_BYTES);
         RECEIVE(&s.p->a, CTX(9), NULL, 0, 0);
         RECEIVE(&s.p->b, CTX(1), s.b, 0, cases[i].room);
-        RECEIVE(&s.p->b, CTX(2), s.b, 0, SIZE);
+        RECEIVE(&s.p->b, CTX(2), s.b, 0, REGION_BYTES);
         SEND(&s.p->a, CTX(1), s.a, 0, cases[i].message, 0);
         SEND(&s.p->a, CTX(2), s.a, 0, 1, 0);
         EXPECT_ERROR(s.f, &s.p->b, Receive, ND_DATA_OVERRUN, CTX(1));
@@ -57,7 +57,7 @@ static void message_longer_than_the_receive_fails_on_both_sides(void) {
         EXPECT_ERROR(s.f, &s.p->a, Send, ST_DATA_ERROR, CTX(1));
         EXPECT_ERROR(s.f, &s.p->a, Send, ND_CANCELED, CTX(2));
         EXPECT_ERROR(s.f, &s.p->a, Receive, ND_CANCELED, CTX(9));
-        for (size_t n = cases[i].room; n < SIZE; n++)
+        for (size_t n = cases[i].room; n < REGION_BYTES; n++)
             CHECK_EQ(s.b->bytes[n], 0x5D); /* nothing behind the room */
         check_broken(&s);
         fx_end(s.f);
@@ -86,12 +86,12 @@ static void messages_before_the_long_one_are_delivered(void) {
 static void send_waits_for_a_late_receive(void) {
     struct stage s = open_stage();
     for (int i = 0; i < 20; i++) {
-        size_t len = i % 2 ? SIZE : 10;
+        size_t len = i % 2 ? REGION_BYTES : 10;
         fx_fill(s.a->bytes, len, 1, (uint64_t)i, 0);
         SEND(&s.p->a, CTX(i), s.a, 0, len, 0);
         EXPECT_EMPTY(s.p->b.receive_cq);
         EXPECT_EMPTY(s.p->a.initiator_cq);
-        RECEIVE(&s.p->b, CTX(i), s.b, 0, SIZE);
+        RECEIVE(&s.p->b, CTX(i), s.b, 0, REGION_BYTES);
         EXPECT_OK(s.f, &s.p->b, Receive, CTX(i), len);
         EXPECT_OK(s.f, &s.p->a, Send, CTX(i), len);
         CHECK_DATA(s.b->bytes, len, 1, (uint64_t)i, 0);
@@ -105,7 +105,7 @@ static void send_that_nobody_receives_times_out_at_the_sender_only(void) {
     SEND(&s.p->a, CTX(1), s.a, 0, 100, 0);
     SEND(&s.p->a, CTX(2), s.a, 0, 100, 0);
     WRITE(&s.p->a, CTX(3), s.a, 0, 100, s.b, 0, 0);
-    SEND(&large.p->a, CTX(1), large.a, 0, SIZE, 0);
+    SEND(&large.p->a, CTX(1), large.a, 0, REGION_BYTES, 0);
     EXPECT_ERROR(s.f, &s.p->a, Send, ND_IO_TIMEOUT, CTX(1));
     EXPECT_ERROR(s.f, &s.p->a, Send, ND_CANCELED, CTX(2));
     EXPECT_ERROR(s.f, &s.p->a, Write, ND_CANCELED, CTX(3));
@@ -147,7 +147,7 @@ enum remote_fault {
     WRONG_TOKEN,
     LOCAL_TOKEN,
     NO_RIGHT,
-    DEREGISTERED,
+    DEREGISTERED_TOKEN,
     FAULTS
 };
 
@@ -158,7 +158,7 @@ static const char *const fault_names[FAULTS] = {
 
 static void try_remote_fault(bool write, enum remote_fault fault, size_t len) {
     struct stage s = open_stage();
-    size_t room = SIZE / 2;
+    size_t room = REGION_BYTES / 2;
     struct fx_memory *to = fx_memory_over(
         s.f, 1, s.b->bytes + 4096, room,
         fault == NO_RIGHT ? (write ? ND_MR_FLAG_ALLOW_REMOTE_READ : ND_MR_FLAG_ALLOW_REMOTE_WRITE)
@@ -188,7 +188,7 @@ static void try_remote_fault(bool write, enum remote_fault fault, size_t len) {
     case LOCAL_TOKEN:
         token = to->local;
         break;
-    case DEREGISTERED:
+    case DEREGISTERED_TOKEN:
         fx_deregister(s.f, to);
         break;
     default:
@@ -198,8 +198,8 @@ static void try_remote_fault(bool write, enum remote_fault fault, size_t len) {
         fx_end(s.f);
         return;
     }
-    memset(s.a->bytes, 0x3C, SIZE);
-    memset(s.b->bytes, 0xC3, SIZE);
+    memset(s.a->bytes, 0x3C, REGION_BYTES);
+    memset(s.b->bytes, 0xC3, REGION_BYTES);
     RECEIVE(&s.p->a, CTX(1), NULL, 0, 0);
     RECEIVE(&s.p->b, CTX(1), NULL, 0, 0);
     RECEIVE(&s.p->b, CTX(2), NULL, 0, 0);
@@ -221,7 +221,7 @@ static void try_remote_fault(bool write, enum remote_fault fault, size_t len) {
     CHECK_PTR(r.RequestContext, CTX(1));
     CHECK(r.Status == ND_CANCELED || (!write && r.Status == ND_SUCCESS));
     EXPECT_ERROR(s.f, &s.p->b, Receive, ND_CANCELED, CTX(2));
-    for (size_t i = 0; i < SIZE; i++) {
+    for (size_t i = 0; i < REGION_BYTES; i++) {
         CHECK_EQ(s.b->bytes[i], 0xC3);
         CHECK_EQ(s.a->bytes[i], 0x3C);
     }
@@ -268,7 +268,7 @@ static void access_that_wraps_around_fails_at_the_initiator(void) {
 static void guilty_write_among_many_is_the_one_that_fails(void) {
     for (int bad = 0; bad < 10; bad += 3) {
         struct stage s = open_stage();
-        fx_fill(s.a->bytes, SIZE, 3, 1, 0);
+        fx_fill(s.a->bytes, REGION_BYTES, 3, 1, 0);
         for (int i = 0; i < 10; i++) {
             ND2_SGE sge = fx_sge(s.a, (size_t)i * 1000, 1000);
             UINT32 token = i == bad ? s.b->remote ^ 0x1000 : s.b->remote;
@@ -283,7 +283,7 @@ static void guilty_write_among_many_is_the_one_that_fails(void) {
         }
         check_broken(&s);
         CHECK_DATA(s.b->bytes, (size_t)bad * 1000, 3, 1, 0);
-        for (size_t i = (size_t)bad * 1000; i < SIZE; i++)
+        for (size_t i = (size_t)bad * 1000; i < REGION_BYTES; i++)
             CHECK_EQ(s.b->bytes[i], 0);
         fx_end(s.f);
     }
@@ -292,7 +292,7 @@ static void guilty_write_among_many_is_the_one_that_fails(void) {
 static void guilty_read_among_many_is_the_one_that_fails(void) {
     for (int bad = 0; bad < 10; bad += 3) {
         struct stage s = open_stage();
-        fx_fill(s.b->bytes, SIZE, 4, 1, 0);
+        fx_fill(s.b->bytes, REGION_BYTES, 4, 1, 0);
         for (int i = 0; i < 10; i++) {
             ND2_SGE sge = fx_sge(s.a, (size_t)i * 1000, 1000);
             UINT32 token = i == bad ? s.b->remote ^ 0x1000 : s.b->remote;
@@ -319,7 +319,7 @@ static void send_delivered_before_the_fault_is_a_success(void) {
     SEND(&s.p->b, CTX(3), s.b, 0, 24, 0); /* what a target tells its initiator */
     EXPECT_OK(s.f, &s.p->a, Receive, CTX(1), 24);
     ND2_SGE sge = fx_sge(s.a, 0, 100);
-    CHECK_HR(CALL(s.p->a.qp, Write, CTX(4), &sge, 1, fx_remote(s.b, SIZE), s.b->remote, 0),
+    CHECK_HR(CALL(s.p->a.qp, Write, CTX(4), &sge, 1, fx_remote(s.b, REGION_BYTES), s.b->remote, 0),
              ND_SUCCESS);
     EXPECT_ERROR(s.f, &s.p->a, Write, ND_ACCESS_VIOLATION, CTX(4));
     EXPECT_OK(s.f, &s.p->b, Send, CTX(3), 24);
@@ -332,7 +332,7 @@ static void fault_on_one_connection_leaves_the_others(void) {
     struct stage s = open_stage();
     struct fx_pair *other = PAIR(s.f, NULL);
     ND2_SGE sge = fx_sge(s.a, 0, 100);
-    CHECK_HR(CALL(s.p->a.qp, Write, CTX(4), &sge, 1, fx_remote(s.b, SIZE), s.b->remote, 0),
+    CHECK_HR(CALL(s.p->a.qp, Write, CTX(4), &sge, 1, fx_remote(s.b, REGION_BYTES), s.b->remote, 0),
              ND_SUCCESS);
     EXPECT_ERROR(s.f, &s.p->a, Write, ND_ACCESS_VIOLATION, CTX(4));
     SYNC(s.f, &other->a, &other->b);
@@ -453,13 +453,14 @@ static void local_and_remote_fault_at_once_is_an_access_violation(void) {
     for (int write = 0; write < 2; write++) {
         struct stage s = open_stage();
         IND2MemoryWindow *w = fx_window(s.f, 1);
-        BIND(&s.p->b, CTX(1), s.b, w, 0, SIZE, ND_OP_FLAG_ALLOW_READ | ND_OP_FLAG_ALLOW_WRITE);
+        BIND(&s.p->b, CTX(1), s.b, w, 0, REGION_BYTES,
+             ND_OP_FLAG_ALLOW_READ | ND_OP_FLAG_ALLOW_WRITE);
         UINT32 token = CALL(w, GetRemoteToken);
         EXPECT_OK(s.f, &s.p->b, Bind, CTX(1), 0);
         CHECK_HR(CALL(s.p->b.qp, Invalidate, CTX(2), UNKNOWN(w), 0), ND_SUCCESS);
         EXPECT_OK(s.f, &s.p->b, Invalidate, CTX(2), 0);
         RECEIVE(&s.p->b, CTX(3), NULL, 0, 0);
-        ND2_SGE sge = fx_sge(s.a, 0, SIZE + 1);
+        ND2_SGE sge = fx_sge(s.a, 0, REGION_BYTES + 1);
         HRESULT hr = write ? CALL(s.p->a.qp, Write, CTX(4), &sge, 1, fx_remote(s.b, 0), token, 0)
                            : CALL(s.p->a.qp, Read, CTX(4), &sge, 1, fx_remote(s.b, 0), token, 0);
         CHECK_HR(hr, ND_SUCCESS);

@@ -14,6 +14,12 @@ uint64_t os_now_ns(void) {
     return ns ? ns : 1;
 }
 
+uint64_t os_wall_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 void os_sleep_ms(uint32_t ms) {
     uint64_t until = os_now_ns() + ms * OS_NS_PER_MS;
     struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),

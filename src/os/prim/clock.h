@@ -14,6 +14,8 @@
 
 /* Monotonic, never 0, nanoseconds. */
 uint64_t os_now_ns(void);
+/* The time of day, in nanoseconds since 1970 (UTC); may jump. */
+uint64_t os_wall_ns(void);
 /* Blocks the calling thread; for tools, never the library's data path. */
 void os_sleep_ms(uint32_t ms);
 /* Unpredictable bytes from the system. */

@@ -22,6 +22,13 @@ uint64_t os_now_ns(void) {
     return ns ? ns : 1;
 }
 
+uint64_t os_wall_ns(void) {
+    FILETIME t; /* 100 ns since 1601 */
+    GetSystemTimePreciseAsFileTime(&t);
+    uint64_t ticks = (uint64_t)t.dwHighDateTime << 32 | t.dwLowDateTime;
+    return (ticks - 116444736000000000u) * 100u;
+}
+
 void os_sleep_ms(uint32_t ms) {
     Sleep(ms == INFINITE ? INFINITE - 1 : ms);
 }
