@@ -14,6 +14,7 @@
 enum {
     STAGE_SMALL = 256,        /* behind a direct read: the trailer and the next head */
     STAGE_LARGE = 16384,      /* many small messages */
+    STAGE_BOUNCE = 65536,     /* a large FPDU with a CRC */
     DIRECT_MIN = 1024,        /* payload worth a place of its own in the vector */
     DIRECT_PIECES = 8,        /* segments of a scatter list in one read */
     BURST_BYTES = 1024 * 1024 /* then others get their turn */
@@ -354,6 +355,27 @@ static void end_response(struct iw_conn *c) {
 /* Remote protection errors are about Reads, but for this one. */
 #define CODE_NOT_INVALIDATED 0x09
 
+/* The oldest Send or Write that the peer has seen something of; the one that is still being sent
+ * if all others are confirmed. */
+static struct tp_request *oldest_transfer(const struct iw_tx *tx) {
+    if (tx->unconfirmed.head) return tx->unconfirmed.head;
+    struct tp_request *sending = tx->q_count ? tx->q[tx->q_head % IW_TXQ] : NULL;
+    bool begun = sending && (tx->q_sent != 0 || tx->part.active);
+    return begun && sending->op != TP_OP_READ ? sending : NULL;
+}
+
+/* Takes it out. Of one that is being sent nothing more will be: the peer listens no longer. */
+static struct tp_request *take_oldest_transfer(struct iw_tx *tx) {
+    struct tp_request *req = oldest_transfer(tx);
+    if (req && req != tx->unconfirmed.head) {
+        tx->part.active = false;
+        tx->q_count = 0;
+    } else {
+        iw_fifo_pop(&tx->unconfirmed);
+    }
+    return req;
+}
+
 /* Which of our requests a Terminate is about, and what became of it. The peer's reports have
  * completed everything before it. */
 static void end_terminate(struct iw_conn *c) {
@@ -371,20 +393,20 @@ static void end_terminate(struct iw_conn *c) {
                       (t.has_header ? rdmap_opcode_of(t.header.ulp) == RDMAP_READ_REQUEST
                                     : t.code != CODE_NOT_INVALIDATED);
     os_lock_enter(&c->tx_lock);
-    struct tp_request *first = c->tx.unconfirmed.head;
+    struct tp_request *first = oldest_transfer(&c->tx);
     bool write = first && first->op == TP_OP_WRITE;
     if (about_read) {
         victim = iw_fifo_pop(&c->tx.reads);
         if (victim == &c->rtr_read_request) victim = NULL;
         st = SN_E_RIGHTS;
     } else if (t.layer == TERMINATE_LAYER_DDP && t.type == 1) {
-        if (write) victim = iw_fifo_pop(&c->tx.unconfirmed);
+        if (write) victim = take_oldest_transfer(&c->tx);
         st = SN_E_RIGHTS;
     } else if (t.layer == TERMINATE_LAYER_DDP && t.type == 2 && (t.code == 2 || t.code == 5)) {
-        if (first && !write) victim = iw_fifo_pop(&c->tx.unconfirmed);
+        if (first && !write) victim = take_oldest_transfer(&c->tx);
         st = t.code == 2 ? SN_E_TIMEOUT : SN_E_PEER_MSG_TOO_LONG;
     } else if (first) {
-        victim = iw_fifo_pop(&c->tx.unconfirmed);
+        victim = take_oldest_transfer(&c->tx);
     }
     if (victim) c->up->request_done(c->qp, victim, st);
     iw_fail(c, SN_E_REMOTE, NULL, NULL);
@@ -678,17 +700,27 @@ static bool read_some(struct iw_conn *c, size_t *budget) {
     uint8_t stage[STAGE_LARGE];
     struct os_iov iov[DIRECT_PIECES + 1];
     struct tp_access acc[DIRECT_PIECES];
-    size_t count = 0, direct = 0, got = 0;
-    if (wants_direct(rx)) count = direct_places(c, iov, acc, &direct);
-    size_t stage_len = direct ? STAGE_SMALL : STAGE_LARGE;
-    iov[count] = (struct os_iov){ stage, stage_len };
+    uint8_t *to = stage;
+    size_t count = 0, direct = 0, got = 0, stage_len = STAGE_LARGE;
+    bool large = wants_direct(rx);
+    if (large && c->crc && !rx->bounce) rx->bounce = os_zalloc(STAGE_BOUNCE);
+    if (large && c->crc && rx->bounce) {
+        /* In its place it may be changed by the application or by another peer before its CRC is
+         * known; that must not end the connection. */
+        to = rx->bounce;
+        stage_len = STAGE_BOUNCE;
+    } else if (large) {
+        count = direct_places(c, iov, acc, &direct);
+        if (direct) stage_len = STAGE_SMALL;
+    }
+    iov[count] = (struct os_iov){ to, stage_len };
     sn_status st = iw_conn_readv(c, iov, count + 1, &got);
     if (st != SN_OK && st != SN_E_FAULT) got = 0;
     account_direct(c, iov, SN_MIN(got, direct));
     for (size_t i = 0; i < count; i++)
         c->up->access_end(&acc[i]);
     if (st == SN_E_FAULT) refuse_place(c, SN_E_FAULT);
-    if (got > direct) consume(c, stage, got - direct);
+    if (got > direct) consume(c, to, got - direct);
     if (st == SN_E_AGAIN) return false;
     if (st != SN_OK && st != SN_E_FAULT) {
         stream_ended(c, st);

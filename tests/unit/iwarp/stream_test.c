@@ -236,6 +236,24 @@ static void send_without_any_receive_times_out(void) {
     close_pair(&p);
 }
 
+/* More than the sockets hold: the Terminate finds the request half sent. */
+static void refused_while_still_being_sent_fails_with_its_own_status(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct fake_request *w = fake_post(&p.a, TP_OP_WRITE, 0, p.mem_a, MEM,
+                                       (uint64_t)(uintptr_t)(p.mem_b + 1), FAKE_REMOTE);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.disconnected));
+    CHECK(w->done);
+    CHECK_EQ(w->status, SN_E_RIGHTS);
+    close_pair(&p);
+    open_pair(&p, 2);
+    struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, MEM, 0, 0);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.disconnected));
+    CHECK(s->done);
+    CHECK_EQ(s->status, SN_E_TIMEOUT);
+    close_pair(&p);
+}
+
 static void send_that_waits_is_delivered_after_the_peer_closed(void) {
     struct pair p;
     open_pair(&p, 2);
@@ -280,5 +298,6 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(read_with_a_bad_token_fails_and_ends_the_connection),
           TEST(send_longer_than_the_receive_fails_on_both_sides),
           TEST(send_without_receive_waits_for_one), TEST(send_without_any_receive_times_out),
+          TEST(refused_while_still_being_sent_fails_with_its_own_status),
           TEST(send_that_waits_is_delivered_after_the_peer_closed),
           TEST(peer_that_closes_while_its_send_waits_is_noticed), TEST(polled_ping_pong_completes))
