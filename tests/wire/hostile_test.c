@@ -30,7 +30,19 @@ static bool run_stream(const struct stream *d) {
 
 /* ---- the corpus ---- */
 
+/* What fuzz_stream.c calls a kind: where the stream strikes, and on what sort of connection. */
+static int kind_of(const struct stream *d, const struct stage *s) {
+    enum { OPEN = 4, OPEN_CRC = 5, OPEN_GOOD_CRC = 6, OPEN_BUSY = 7, SOFTND = 8, MARKED = 9 };
+    static const int kinds[] = { OPEN, OPEN_GOOD_CRC, MARKED, OPEN, SOFTND, OPEN_BUSY };
+    static size_t turn;
+    if (d->where != W_OPEN) return (int)d->where;
+    if (s->r->qp.sq_posted) return OPEN_BUSY;
+    if (strncmp(d->name, "crc_", 4) == 0) return OPEN_CRC;
+    return kinds[turn++ % SN_ARRAY_LEN(kinds)];
+}
+
 static void dump_file(const char *dir, const struct stream *d, struct stage *s) {
+    enum { KEPT = 1024 }; /* enough for several FPDUs */
     char path[512];
     snprintf(path, sizeof path, "%s/%s", dir, d->name);
     FILE *f = fopen(path, "wb");
@@ -38,10 +50,8 @@ static void dump_file(const char *dir, const struct stream *d, struct stage *s) 
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
         exit(1);
     }
-    /* The first octet tells fuzz_stream where the stream strikes and how many receives wait. */
-    fputc((int)d->where | (int)(s->r->qp.rq_posted & 15) << 4, f);
-    size_t len = s->out.len < 8000 ? s->out.len : 8000;
-    fwrite(s->out.data, 1, len, f);
+    fputc(kind_of(d, s) | (int)(s->r->qp.rq_posted & 15) << 4, f);
+    fwrite(s->out.data, 1, SN_MIN(s->out.len, (size_t)KEPT), f);
     fclose(f);
 }
 

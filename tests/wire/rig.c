@@ -268,16 +268,20 @@ void rig_check_memory(struct rig *r) {
                  r->all[i], r->model[i]);
 }
 
+/* A request that nobody waited for. */
+static void drop_request(struct rig *r) {
+    struct tp_conn *left = os_ptr_load_acquire(&r->request);
+    if (!left) return;
+    os_ptr_store_release(&r->request, NULL);
+    left->ops->close(left);
+    left->ops->release(left);
+}
+
 void rig_done(struct rig *r) {
     end_qp(&r->qp);
     raw_close(&r->peer);
-    struct tp_conn *left = os_ptr_load_acquire(&r->request);
-    if (left) {
-        os_ptr_store_release(&r->request, NULL);
-        left->ops->close(left);
-        left->ops->release(left);
-    }
-    WAIT_FOR(tp_engine_watch_count(r->eng) == r->base_watches);
+    WAIT_FOR((drop_request(r), tp_engine_watch_count(r->eng) == r->base_watches));
+    drop_request(r); /* handed up before its watch went */
     bystanders_talk(r);
     os_lock_fini(&r->qp.lock);
     fill_pattern(r);
