@@ -132,9 +132,11 @@ sn_status iw_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlo
                     const struct tp_listener_upcalls *up, void *ctx, struct tp_listener **out) {
     struct iw_listener *l = os_zalloc(sizeof *l);
     if (!l) return SN_E_NOMEM;
-    l->watch = (struct tp_watch){
-        .sock = port->sock, .events = OS_POLL_IN, .on_ready = on_ready, .on_free = on_free
-    };
+    l->watch = (struct tp_watch){ .sock = port->sock,
+                                  .events = OS_POLL_IN,
+                                  .quiet = true,
+                                  .on_ready = on_ready,
+                                  .on_free = on_free };
     os_ref_init(&l->watch.refs);
     l->eng = eng;
     l->up = up;

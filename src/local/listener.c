@@ -115,9 +115,11 @@ sn_status lo_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlo
     sn_status st = lo_hub_get(eng, &hub);
     struct lo_listener *l = st == SN_OK ? os_zalloc(sizeof *l) : NULL;
     if (!l) return SN_E_NOMEM;
-    l->watch = (struct tp_watch){
-        .sock = OS_SOCK_NONE, .events = OS_POLL_IN, .on_ready = on_ready, .on_free = on_free
-    };
+    l->watch = (struct tp_watch){ .sock = OS_SOCK_NONE,
+                                  .events = OS_POLL_IN,
+                                  .quiet = true,
+                                  .on_ready = on_ready,
+                                  .on_free = on_free };
     os_ref_init(&l->watch.refs);
     l->eng = eng;
     l->hub = hub;
