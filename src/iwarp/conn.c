@@ -49,7 +49,9 @@ static void on_free(struct tp_watch *w) {
     os_free(c->pd);
     os_free(c->out_pd);
     os_free(c->rx.held);
+    os_free(c->rx.bounce);
     os_free(c->tx.raw);
+    os_free(c->tx.bounce);
     os_free(c->tx.irq);
     os_free(c);
 }

@@ -86,10 +86,13 @@ struct iw_tx { /* [tx_lock] */
         uint32_t sent, payload;
         uint8_t head_len, trail_len;
         bool active, last;
+        bool bounced; /* its payload is at bounce + bounce_at */
+        uint32_t bounce_at;
         uint8_t head[RDMAP_HEAD_MAX];
         uint8_t trail[MPA_TRAILER_MAX];
     } part;
-    uint8_t *raw; /* bytes of our own that go before anything else */
+    uint8_t *bounce; /* payload on its way with a CRC, see stream_tx.c; NULL until first needed */
+    uint8_t *raw;    /* bytes of our own that go before anything else */
     size_t raw_cap, raw_off, raw_len;
     uint32_t send_msn, read_msn; /* the next to use */
     uint32_t reads_out;          /* Reads taken from the core and not answered */
@@ -139,6 +142,7 @@ struct iw_rx { /* [rx_lock] */
     bool eof;               /* the peer's FIN was read */
     uint8_t *held;          /* bytes read but not looked at: before complete(), or while stalled */
     size_t held_len;
+    uint8_t *bounce; /* payload with a CRC, on its way into place; NULL until first needed */
 };
 
 struct iw_conn {
@@ -146,10 +150,10 @@ struct iw_conn {
     struct tp_watch watch;
     struct tp_engine *eng;
     os_lock event_lock, rx_lock, tx_lock;
-    os_atomic_u32 state; /* enum iw_state */
-    bool active;         /* [const] */
+    os_atomic_u32 state;        /* enum iw_state */
+    bool active;                /* [const] */
     struct iw_capture *capture; /* [const] NULL: none */
-    bool closed;         /* [event_lock] the core wants no upcall any more */
+    bool closed;                /* [event_lock] the core wants no upcall any more */
 
     os_atomic_u32 pending; /* [rx_lock for writes] IW_EV_* to deliver */
     sn_status reply_status, established_status, disconnect_status;
@@ -259,8 +263,8 @@ void iw_listener_close(struct tp_listener *l);
 /* The request of a connection is whole (its state is IW_REQUESTED) or the connection came to
  * nothing. No lock held. */
 void iw_listener_settle(struct iw_conn *c, struct iw_listener *l);
-/* The connection's listener with a reference, which settle gives back; NULL if it has none any more.
- * rx_lock held: without it the listener may be closed and gone. */
+/* The connection's listener with a reference, which settle gives back; NULL if it has none any
+ * more. rx_lock held: without it the listener may be closed and gone. */
 struct iw_listener *iw_listener_hold(struct iw_conn *c);
 
 /* stream_rx.c; rx_lock held */

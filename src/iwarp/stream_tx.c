@@ -16,8 +16,9 @@ enum {
     BATCH_PIECES = 32,        /* segments of application memory in one call */
     BATCH_BYTES = 512 * 1024, /* payload in one call */
     BATCH_IOV = OS_IOV_MAX,
-    COPY_MAX = 512,          /* payload that is copied beside its head */
-    SCRATCH = 12288,         /* heads, trailers and copied payloads of a batch */
+    COPY_MAX = 512,  /* payload that is copied beside its head */
+    SCRATCH = 12288, /* heads, trailers and copied payloads of a batch */
+    BOUNCE_BYTES = 256 * 1024,
     BURST_CALLS = 8,         /* then receiving gets its turn */
     BIG_MULPDU = 63488 + 18, /* towards another SoftND: 15.5 pages of 4 KiB to an FPDU */
 };
@@ -155,13 +156,15 @@ struct fpdu {
     uint8_t head_len, trail_len;
     bool last;
     bool copied; /* payload is in scratch behind the head */
+    bool bounced;
+    uint32_t bounce_at;
     bool is_report;
     uint32_t report; /* its count */
 };
 
 struct batch {
     size_t iov_count, acc_count, fpdu_count, payload;
-    uint32_t scratch_used;
+    uint32_t scratch_used, bounce_used;
     /* what is being cut, ahead of what is sent */
     uint32_t q_idx, q_sent, irq_idx, irq_sent;
     enum iw_tx_source in_progress, last;
@@ -243,18 +246,6 @@ static sn_status add_payload(struct iw_conn *c, struct batch *b, const struct tp
     return add_segments(c, b, req->sge, req->sge_count, off, len);
 }
 
-struct crc_job {
-    uint32_t crc;
-    const struct os_iov *iov;
-    size_t count;
-};
-
-static void crc_pieces(void *arg) {
-    struct crc_job *job = arg;
-    for (size_t i = 0; i < job->count; i++)
-        job->crc = sn_crc32c_extend(job->crc, job->iov[i].base, job->iov[i].len);
-}
-
 /* Copies the payload pieces added since `from` to dst. */
 static bool copy_pieces(const struct batch *b, size_t from, uint8_t *dst) {
     bool good = true;
@@ -263,6 +254,18 @@ static bool copy_pieces(const struct batch *b, size_t from, uint8_t *dst) {
         dst += b->iov[i].len;
     }
     return good;
+}
+
+/* Memory that an application may change while it is sent, with Reads and Writes of its own or of
+ * the peer, must not change between the CRC and the socket: that would break the connection, where
+ * an adapter would just send one or the other. So what has a CRC is sent from a copy. NULL: no room
+ * left in this batch, or no memory. */
+static uint8_t *take_bounce(struct iw_conn *c, struct batch *b, uint32_t payload) {
+    if (!c->tx.bounce) c->tx.bounce = os_zalloc(BOUNCE_BYTES);
+    if (!c->tx.bounce || payload > BOUNCE_BYTES - b->bounce_used) return NULL;
+    uint8_t *at = c->tx.bounce + b->bounce_used;
+    b->bounce_used += payload;
+    return at;
 }
 
 /* Unpins the pieces from the old count on. */
@@ -279,7 +282,9 @@ static sn_status add_fpdu(struct iw_conn *c, struct batch *b, enum iw_tx_source 
     const size_t old_len = old_iov ? b->iov[old_iov - 1].len : 0;
     uint8_t *head = b->scratch + b->scratch_used;
     size_t ulpdu = head_len - MPA_LEN_LEN + payload;
-    bool copy = payload != 0 && payload <= COPY_MAX;
+    bool copy = payload != 0 && payload <= COPY_MAX, bounce = c->crc && payload > COPY_MAX;
+    uint8_t *bounced = bounce ? take_bounce(c, b, payload) : NULL;
+    if (bounce && !bounced) return b->fpdu_count ? SN_E_FULL : SN_E_NOMEM;
     uint32_t crc = c->crc ? sn_crc32c_extend(SN_CRC32C_INIT, head, head_len) : 0;
     uint8_t *trail = head + head_len + (copy ? payload : 0);
     sn_status st = SN_OK;
@@ -293,12 +298,15 @@ static sn_status add_fpdu(struct iw_conn *c, struct batch *b, enum iw_tx_source 
         add_bytes(b, head + head_len, payload);
         if (st == SN_OK && c->crc) crc = sn_crc32c_extend(crc, head + head_len, payload);
         release_pieces(c, b, old_acc);
-    } else if (st == SN_OK && payload != 0 && c->crc) {
-        struct crc_job job = { crc, &b->iov[from], b->iov_count - from };
-        if (!os_guarded_call(crc_pieces, &job)) st = SN_E_FAULT;
-        crc = job.crc;
+    } else if (st == SN_OK && bounced) {
+        if (!copy_pieces(b, from, bounced)) st = SN_E_FAULT;
+        b->iov_count = from;
+        add_bytes(b, bounced, payload);
+        if (st == SN_OK) crc = sn_crc32c_extend(crc, bounced, payload);
+        release_pieces(c, b, old_acc);
     }
     if (st != SN_OK) {
+        if (bounced) b->bounce_used -= payload;
         release_pieces(c, b, old_acc);
         b->iov_count = old_iov;
         if (old_iov) b->iov[old_iov - 1].len = old_len;
@@ -317,6 +325,8 @@ static sn_status add_fpdu(struct iw_conn *c, struct batch *b, enum iw_tx_source 
         .trail_len = (uint8_t)trail_len,
         .last = last,
         .copied = copy,
+        .bounced = bounced != NULL,
+        .bounce_at = bounced ? (uint32_t)(bounced - c->tx.bounce) : 0,
     };
     b->scratch_used = (uint32_t)(trail + trail_len - b->scratch);
     b->payload += payload;
@@ -333,7 +343,10 @@ static sn_status add_part(struct iw_conn *c, struct batch *b) {
     b->scratch_used = head + tx->part.trail_len;
     if (sent < head) add_bytes(b, scratch + sent, head - sent);
     uint32_t p_off = sent > head ? SN_MIN(sent - head, payload) : 0;
-    if (p_off < payload) {
+    if (tx->part.bounced) {
+        add_bytes(b, tx->bounce + tx->part.bounce_at + p_off, payload - p_off);
+        b->bounce_used = tx->part.bounce_at + payload;
+    } else if (p_off < payload) {
         struct tp_request *req =
             tx->part.source == IW_TX_REQUEST ? tx->q[tx->q_head % IW_TXQ] : NULL;
         const struct iw_read_in *in =
@@ -575,6 +588,14 @@ static void fpdu_sent(struct iw_conn *c, const struct fpdu *f) {
     }
 }
 
+/* The next batch has another scratch. What was bounced in this one lies in front of this FPDU in
+ * the stream, hence is gone. */
+static bool keep_copied(struct iw_conn *c, const struct batch *b, const struct fpdu *f) {
+    if (!c->tx.bounce) c->tx.bounce = os_zalloc(BOUNCE_BYTES);
+    if (c->tx.bounce) memcpy(c->tx.bounce, b->scratch + f->head_at + f->head_len, f->payload);
+    return c->tx.bounce != NULL;
+}
+
 static void remember_part(struct iw_conn *c, const struct batch *b, const struct fpdu *f,
                           uint32_t sent) {
     struct iw_tx *tx = &c->tx;
@@ -589,6 +610,12 @@ static void remember_part(struct iw_conn *c, const struct batch *b, const struct
     tx->part.last = f->last;
     tx->part.head_len = f->head_len;
     tx->part.trail_len = f->trail_len;
+    tx->part.bounced = f->bounced;
+    tx->part.bounce_at = f->bounce_at;
+    if (c->crc && f->copied && keep_copied(c, b, f)) {
+        tx->part.bounced = true;
+        tx->part.bounce_at = 0;
+    }
     memcpy(tx->part.head, b->scratch + f->head_at, f->head_len);
     memcpy(tx->part.trail, b->scratch + f->trail_at, f->trail_len);
 }

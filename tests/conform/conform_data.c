@@ -860,6 +860,75 @@ static void many_large_requests_are_accepted_at_once(void) {
     fx_end(s.f);
 }
 
+/* ---- memory that changes while it is on its way ---- */
+
+struct scribbler {
+    uint64_t *words;
+    size_t count;
+    uint32_t stop; /* atomic */
+};
+
+static UNSYNCHRONISED void scribble(void *arg) {
+    struct scribbler *s = arg;
+    for (uint64_t n = 0; !__atomic_load_n(&s->stop, __ATOMIC_RELAXED); n++)
+        ((volatile uint64_t *)s->words)[n * 257 % s->count] = n;
+}
+
+/* Which of the values arrive is anybody's guess, but the requests succeed: an application may look
+ * at counters that another one keeps changing. what: 0 Read of, 1 Write from, 2 Write into, 3 Send
+ * from, 4 Receive into memory that changes. */
+static void access_memory_that_changes(int what) {
+    static const size_t lens[] = { 8, 200, 600, 5000, 70000, 1000000 };
+    struct stage s = open_stage(NULL, MIB(1));
+    bool source_changes = what == 1 || what == 3; /* else side b's */
+    struct fx_memory *m = source_changes ? s.a : s.b;
+    struct scribbler scribbler = { .words = (uint64_t *)m->bytes, .count = MIB(1) / 8 };
+    struct host_thread *thread = host_thread_start(scribble, &scribbler);
+    CHECK(thread != NULL);
+    HRESULT worst = ND_SUCCESS;
+    for (int round = 0; round < 40 && worst == ND_SUCCESS; round++)
+        for (size_t i = 0; i < COUNT_OF(lens) && worst == ND_SUCCESS; i++) {
+            ND2_RESULT r;
+            size_t len = lens[i];
+            if (what == 0) worst = fx_read(&s.p->a, NULL, s.a, 0, len, s.b, 0, 0);
+            if (what == 1 || what == 2) worst = fx_write(&s.p->a, NULL, s.a, 0, len, s.b, 0, 0);
+            if (what >= 3) {
+                worst = fx_receive(&s.p->b, NULL, s.b, 0, len);
+                if (worst == ND_SUCCESS) worst = fx_send(&s.p->a, NULL, s.a, 0, len, 0);
+                if (worst == ND_SUCCESS)
+                    worst = fx_next_by(s.p->b.receive_cq, &r, fx_deadline()) ? r.Status
+                                                                             : ND_UNSUCCESSFUL;
+            }
+            if (worst == ND_SUCCESS)
+                worst =
+                    fx_next_by(s.p->a.initiator_cq, &r, fx_deadline()) ? r.Status : ND_UNSUCCESSFUL;
+        }
+    __atomic_store_n(&scribbler.stop, 1, __ATOMIC_RELAXED);
+    host_thread_join(thread);
+    CHECK_HR(worst, ND_SUCCESS);
+    fx_end(s.f);
+}
+
+static void read_of_memory_that_changes_succeeds(void) {
+    access_memory_that_changes(0);
+}
+
+static void write_from_memory_that_changes_succeeds(void) {
+    access_memory_that_changes(1);
+}
+
+static void write_into_memory_that_changes_succeeds(void) {
+    access_memory_that_changes(2);
+}
+
+static void send_from_memory_that_changes_succeeds(void) {
+    access_memory_that_changes(3);
+}
+
+static void receive_into_memory_that_changes_succeeds(void) {
+    access_memory_that_changes(4);
+}
+
 /* ---- several threads ---- */
 
 struct poster {
@@ -937,4 +1006,7 @@ CONFORM_MAIN(
     TEST(seventy_thousand_messages_arrive_in_order),
     TEST(traffic_both_ways_on_several_connections_stays_intact),
     TEST(large_messages_both_ways_at_once_do_not_block), TEST(reads_both_ways_at_once_do_not_block),
-    TEST(many_large_requests_are_accepted_at_once), TEST(several_threads_post_on_one_queue_pair))
+    TEST(many_large_requests_are_accepted_at_once), TEST(read_of_memory_that_changes_succeeds),
+    TEST(write_from_memory_that_changes_succeeds), TEST(write_into_memory_that_changes_succeeds),
+    TEST(send_from_memory_that_changes_succeeds), TEST(receive_into_memory_that_changes_succeeds),
+    TEST(several_threads_post_on_one_queue_pair))
