@@ -25,6 +25,7 @@ int cmd_install(int argc, char **argv);
 int cmd_remove(int argc, char **argv);
 int cmd_ping(int argc, char **argv);
 int cmd_cat(int argc, char **argv);
+int cmd_perf(int argc, char **argv);
 int cmd_ndk_run(int argc, char **argv);
 
 /* "softnd <name>: ..." and a newline on stderr; returns EXIT_FAILED. */

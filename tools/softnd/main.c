@@ -18,6 +18,7 @@ const struct command commands[] = {
     { "remove", "take the registration back", cmd_remove },
     { "ping", "measure round trips to another machine, or answer them", cmd_ping },
     { "cat", "send a file to another machine, or receive one", cmd_cat },
+    { "perf", "measure latency, bandwidth, connections and registrations", cmd_perf },
     { "ndk-run", "run an NDK consumer in user space, and verify it", cmd_ndk_run },
     { NULL, NULL, NULL },
 };

@@ -182,15 +182,15 @@ static HRESULT wait_event(HANDLE event, uint64_t deadline_ns) {
     }
 }
 
-static void begin_overlapped(OVERLAPPED *ov, HANDLE event) {
+void ndc_begin_call(OVERLAPPED *ov, HANDLE event) {
     *ov = (OVERLAPPED){ 0 };
     ov->hEvent = (HANDLE)((ULONG_PTR)event | 1);
 }
 
 /* hr: what the method returned. Takes the outcome; a request that is late is cancelled and its end
  * awaited, so that the OVERLAPPED is free afterwards in any case. */
-static HRESULT end_overlapped(IND2Overlapped *o, OVERLAPPED *ov, HANDLE event, HRESULT hr,
-                              uint32_t timeout_ms) {
+HRESULT ndc_end_call(IND2Overlapped *o, OVERLAPPED *ov, HANDLE event, HRESULT hr,
+                     uint32_t timeout_ms) {
     HRESULT waited;
 
     if (hr != ND_PENDING) return hr;
@@ -225,9 +225,9 @@ HRESULT ndc_region_create(struct ndc_adapter *ad, size_t bytes, ULONG flags,
     hr = IND2Adapter_CreateMemoryRegion(ad->adapter, &IID_IND2MemoryRegion, ad->file,
                                         (void **)&out->mr);
     if (FAILED(hr)) goto no_region;
-    begin_overlapped(&ov, event);
+    ndc_begin_call(&ov, event);
     hr = IND2MemoryRegion_Register(out->mr, out->buf, room, flags, &ov);
-    hr = end_overlapped((IND2Overlapped *)out->mr, &ov, event, hr, INFINITE);
+    hr = ndc_end_call((IND2Overlapped *)out->mr, &ov, event, hr, INFINITE);
     if (FAILED(hr)) goto not_registered;
     out->local_token = IND2MemoryRegion_GetLocalToken(out->mr);
     out->remote_token = IND2MemoryRegion_GetRemoteToken(out->mr);
@@ -249,9 +249,9 @@ void ndc_region_destroy(struct ndc_region *r) {
         HANDLE event = CreateEvent(NULL, FALSE, FALSE, NULL);
         OVERLAPPED ov;
         if (event) {
-            begin_overlapped(&ov, event);
-            end_overlapped((IND2Overlapped *)r->mr, &ov, event,
-                           IND2MemoryRegion_Deregister(r->mr, &ov), INFINITE);
+            ndc_begin_call(&ov, event);
+            ndc_end_call((IND2Overlapped *)r->mr, &ov, event,
+                         IND2MemoryRegion_Deregister(r->mr, &ov), INFINITE);
             CloseHandle(event);
         }
         IND2MemoryRegion_Release(r->mr);
@@ -298,7 +298,7 @@ failed:
 }
 
 static HRESULT finish_call(struct ndc_conn *c, HRESULT hr, uint32_t timeout_ms) {
-    return end_overlapped((IND2Overlapped *)c->connector, &c->ov, c->event, hr, timeout_ms);
+    return ndc_end_call((IND2Overlapped *)c->connector, &c->ov, c->event, hr, timeout_ms);
 }
 
 HRESULT ndc_conn_connect(struct ndc_conn *c, const struct sockaddr *local,
@@ -307,13 +307,13 @@ HRESULT ndc_conn_connect(struct ndc_conn *c, const struct sockaddr *local,
     HRESULT hr = IND2Connector_Bind(c->connector, local, (ULONG)ndc_sockaddr_bytes(local));
 
     if (FAILED(hr)) return hr;
-    begin_overlapped(&c->ov, c->event);
+    ndc_begin_call(&c->ov, c->event);
     hr = IND2Connector_Connect(c->connector, (IUnknown *)c->qp, remote,
                                (ULONG)ndc_sockaddr_bytes(remote), inbound_reads, outbound_reads,
                                data, data_bytes, &c->ov);
     hr = finish_call(c, hr, timeout_ms);
     if (hr != ND_SUCCESS) return FAILED(hr) ? hr : ND_IO_TIMEOUT;
-    begin_overlapped(&c->ov, c->event);
+    ndc_begin_call(&c->ov, c->event);
     hr = finish_call(c, IND2Connector_CompleteConnect(c->connector, &c->ov), timeout_ms);
     c->connected = hr == ND_SUCCESS;
     return hr;
@@ -323,7 +323,7 @@ HRESULT ndc_conn_accept(struct ndc_conn *c, ULONG inbound_reads, ULONG outbound_
                         uint32_t timeout_ms) {
     HRESULT hr;
 
-    begin_overlapped(&c->ov, c->event);
+    ndc_begin_call(&c->ov, c->event);
     hr = IND2Connector_Accept(c->connector, (IUnknown *)c->qp, inbound_reads, outbound_reads, NULL,
                               0, &c->ov);
     hr = finish_call(c, hr, timeout_ms);
@@ -341,7 +341,7 @@ HRESULT ndc_conn_wait(struct ndc_conn *c, ND2_RESULT *results, ULONG max, ULONG 
         if (*count) return ND_SUCCESS;
         if (sys_now_ns() < spin_until) continue;
         if (!c->notify_pending) {
-            begin_overlapped(&c->notify, c->notify_event);
+            ndc_begin_call(&c->notify, c->notify_event);
             hr = IND2CompletionQueue_Notify(c->cq, ND_CQ_NOTIFY_ANY, &c->notify);
             if (FAILED(hr)) return hr;
             c->notify_pending = hr == ND_PENDING;
@@ -364,7 +364,7 @@ static void end_notification(struct ndc_conn *c) {
 
 void ndc_conn_close(struct ndc_conn *c) {
     if (c->connected) {
-        begin_overlapped(&c->ov, c->event);
+        ndc_begin_call(&c->ov, c->event);
         finish_call(c, IND2Connector_Disconnect(c->connector, &c->ov), DISCONNECT_MS);
     }
     if (c->connector) IND2Connector_Release(c->connector);

@@ -49,6 +49,15 @@ size_t ndc_sockaddr_bytes(const struct sockaddr *sa);
 void ndc_set_port(struct sockaddr *sa, uint16_t port);
 uint16_t ndc_get_port(const struct sockaddr *sa);
 
+/* ---- overlapped calls ---- */
+
+/* Prepares ov for a call that is waited for on event; no packet is queued. */
+void ndc_begin_call(OVERLAPPED *ov, HANDLE event);
+/* hr: what the method returned. Waits and gives the outcome; ov is free afterwards in any case, a
+ * call that is late having been cancelled: ND_IO_TIMEOUT, or E_ABORT. */
+HRESULT ndc_end_call(IND2Overlapped *o, OVERLAPPED *ov, HANDLE event, HRESULT hr,
+                     uint32_t timeout_ms);
+
 /* ---- memory ---- */
 
 struct ndc_region {

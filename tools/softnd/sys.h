@@ -15,6 +15,8 @@
 
 uint64_t sys_now_ns(void); /* monotonic */
 void sys_sleep_ns(uint64_t ns);
+uint64_t sys_cpu_ns(void);       /* that this process has used, all threads */
+uint64_t sys_memory_bytes(void); /* of its own that it has in memory; 0 if not known */
 
 /* Ctrl-C and a polite kill set a flag instead of ending the program, and remove a temporary file
  * when they come a second time. */

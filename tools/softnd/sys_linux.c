@@ -33,6 +33,24 @@ void sys_sleep_ns(uint64_t ns) {
     nanosleep(&t, NULL); /* a signal ends it early, which is wanted */
 }
 
+uint64_t sys_cpu_ns(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t sys_memory_bytes(void) {
+    unsigned long long pages, resident, shared;
+    FILE *f = fopen("/proc/self/statm", "re");
+    int got = 0;
+
+    if (!f) return 0;
+    got = fscanf(f, "%llu %llu %llu", &pages, &resident, &shared);
+    fclose(f);
+    return got == 3 ? (resident - shared) * (unsigned long long)sysconf(_SC_PAGESIZE) : 0;
+}
+
 static void on_stop(int sig) {
     char *temp = temp_to_remove;
 

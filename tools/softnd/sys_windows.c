@@ -6,6 +6,8 @@
 
 #include <windows.h>
 
+#include <psapi.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
@@ -39,6 +41,23 @@ void sys_sleep_ns(uint64_t ns) {
         uint64_t ms = (end - now + 999999u) / 1000000u;
         Sleep(ms > 100 ? 100 : (DWORD)ms);
     }
+}
+
+static uint64_t file_time(const FILETIME *t) {
+    return (uint64_t)t->dwHighDateTime << 32 | t->dwLowDateTime; /* 100 ns each */
+}
+
+uint64_t sys_cpu_ns(void) {
+    FILETIME created, ended, kernel, user;
+
+    if (!GetProcessTimes(GetCurrentProcess(), &created, &ended, &kernel, &user)) return 0;
+    return (file_time(&kernel) + file_time(&user)) * 100;
+}
+
+uint64_t sys_memory_bytes(void) {
+    PROCESS_MEMORY_COUNTERS c = { .cb = sizeof c };
+
+    return GetProcessMemoryInfo(GetCurrentProcess(), &c, sizeof c) ? c.PagefileUsage : 0;
 }
 
 static BOOL WINAPI on_stop(DWORD event) {

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * perf_roles.h - what `softnd perf` does once its command line is understood.
+ * Owns:    the options that only the client knows.
+ * Threads: one.   Errors: exit codes, after one line on standard error.
+ */
+#ifndef TOOL_PERF_ROLES_H
+#define TOOL_PERF_ROLES_H
+
+#include "perf_report.h"
+#include "perf_run.h"
+
+#define PERF_ROWS_MAX 64
+
+struct perf_client {
+    struct perf_params params;
+    uint64_t sizes[PERF_ROWS_MAX];
+    size_t size_count;
+    uint64_t iterations, duration_ns, warmup;
+    bool inline_given;
+    bool json, csv, histogram, gigabits;
+    const char *plot; /* file, or NULL */
+    const char *host;
+    uint16_t port;
+
+    struct perf_end end;
+    struct perf_run run;
+    struct ndc_target target;
+    uint32_t session;
+    struct perf_heading heading;
+    struct perf_row *rows; /* PERF_ROWS_MAX */
+    size_t row_count;
+};
+
+int perf_serve_clients(const char *host, uint16_t port, bool once);
+int perf_run_client(struct perf_client *c);
+
+/* For perf_run_client: connection and registration rates; they fill c->rows. */
+HRESULT perf_connection_rate(struct perf_client *c);
+HRESULT perf_registration_rate(struct perf_client *c);
+/* Prints a row of the table or CSV when it is there. */
+void perf_show_row(struct perf_client *c, const struct perf_row *r);
+
+#endif
