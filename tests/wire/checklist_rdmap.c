@@ -169,11 +169,11 @@ static void read_completes_with_its_response(struct rig *r) {
     struct raw_bytes b = { 0 };
     rig_open(r, &foreign_passive);
     struct fake_request *read = fake_post(&r->qp, TP_OP_READ, 0, rig_at(0), 8, 0x1000, 5);
-    fake_post(&r->qp, TP_OP_SEND, 0, rig_at(0x100), 8, 0, 0);
+    struct fake_request *send = fake_post(&r->qp, TP_OP_SEND, 0, rig_at(0x100), 8, 0, 0);
     expect_fpdu(r);
     expect_fpdu(r);
-    WAIT_FOR(os_u32_load_seqcst(&r->qp.done_count) == 1); /* the Send */
-    CHECK(!read->done);
+    WAIT_FOR(os_u32_load_seqcst(&r->qp.done_count) == 1);
+    CHECK(send->done); /* and so not the Read */
     raw_response(&b, false, FAKE_LOCAL, RIG_BASE, "0123", 4);
     raw_read_request(&b, 1, 1, 0, 0, 1, 0);
     rig_put(r, &b);
