@@ -53,6 +53,7 @@ struct perf_end {
     OVERLAPPED notify, control_notify;
     bool notify_pending, control_notify_pending;
     uint32_t empty; /* polls without a result */
+    uint32_t busy;  /* polls with one */
     uint64_t moved_ns;
 };
 

@@ -146,6 +146,11 @@ const char *perf_params_check(const struct perf_params *p) {
     if (!within(p->post_batch, 1, p->tx_depth)) return "the post batch is at most the depth";
     if (!within(p->cq_moderation, 1, p->tx_depth)) return "CQ moderation is at most the depth";
     if (p->cold_bytes > PERF_BUFFER_MAX) return "cold memory is at most 4G";
+    /* Otherwise the room for a batch would depend on a result or credit that comes after it. */
+    if (p->cq_moderation - 1 > p->tx_depth - p->post_batch)
+        return "post batch and CQ moderation together are more than the depth";
+    if (p->verb == PERF_SEND && p->post_batch > p->rx_depth - (perf_credit_batch(p) - 1))
+        return "the post batch is too large for so few Receives";
     wrong = check_combination(p);
     if (wrong) return wrong;
     perf_layout_of(p, &layout);

@@ -169,6 +169,7 @@ static HRESULT serve_connections(struct server *s) {
 }
 
 static HRESULT serve_session(struct server *s, struct perf_run *run) {
+    char peer[80];
     uint64_t count;
     HRESULT hr = ndc_conn_accept(&s->end.control, 1, 1, ACCEPT_MS);
 
@@ -178,7 +179,11 @@ static HRESULT serve_session(struct server *s, struct perf_run *run) {
     count = s->end.params.qps + s->end.params.idle_qps;
     while (SUCCEEDED(hr) && s->end.qp_count < count && !s->end.have[PERF_BYE])
         hr = step(s, STEP_MS);
-    if (SUCCEEDED(hr)) hr = serve_runs(s, run);
+    if (SUCCEEDED(hr)) {
+        ndc_peer_text(s->end.control.connector, peer);
+        fprintf(stderr, "softnd perf: %s: %s: connected\n", peer, perf_test_name(&s->end.params));
+        hr = serve_runs(s, run);
+    }
     return hr;
 }
 

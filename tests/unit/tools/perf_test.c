@@ -121,6 +121,11 @@ static void combinations_that_make_no_sense_are_refused(void) {
     p = plain(PERF_SEND, PERF_BANDWIDTH);
     p.cq_moderation = p.tx_depth + 1; /* no result would ever come */
     CHECK(perf_params_check(&p));
+    p.cq_moderation = 100;
+    p.post_batch = 29;
+    CHECK(!perf_params_check(&p));
+    p.post_batch = 30; /* a batch would wait for a result of itself */
+    CHECK(perf_params_check(&p));
     p = plain(PERF_SEND, PERF_BANDWIDTH);
     p.size = PERF_SIZE_MAX;
     p.verify = 1; /* a place for each message: far too much */
