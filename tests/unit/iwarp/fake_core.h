@@ -20,7 +20,7 @@ struct fake_request {
     struct tp_request req;
     struct tp_sge sge[4];
     sn_status status;
-    bool done;
+    _Atomic(bool) done; /* last: tests look while the stream is at work */
 };
 
 struct fake_receive {
@@ -28,7 +28,7 @@ struct fake_receive {
     struct tp_sge sge[4];
     sn_status status;
     uint32_t bytes, flags, invalidated;
-    bool done;
+    _Atomic(bool) done; /* last: tests look while the stream is at work */
 };
 
 struct fake_qp {

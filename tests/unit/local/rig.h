@@ -102,6 +102,8 @@ static inline void open_listener(struct pair *p) {
     CHECK_EQ(lo_ops.listen(p->eng_b, p->port, 16, &listener_up, p, &p->listener), SN_OK);
 }
 
+static bool rig_shared_receives; /* the passive side's receives come from a shared queue */
+
 static inline void accept_request(struct pair *p, uint32_t depth) {
     WAIT_FOR(os_ptr_load_acquire(&p->request));
     p->b.conn = os_ptr_load_acquire(&p->request);
@@ -111,6 +113,7 @@ static inline void accept_request(struct pair *p, uint32_t depth) {
     CHECK_BYTES(info.pd, "hello", 5);
     CHECK_EQ(info.peer_ord, depth);
     struct tp_setup setup = make_setup(&p->b, &p->share_b, depth, "yes");
+    setup.shared_receives = rig_shared_receives;
     CHECK_EQ(p->b.conn->ops->accept(p->b.conn, &setup), SN_OK);
 }
 

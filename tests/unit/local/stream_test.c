@@ -162,8 +162,9 @@ static void send_that_waits_is_delivered_after_the_peer_closed(void) {
 
 static void peer_that_closes_while_its_send_waits_is_noticed(void) {
     struct pair p;
+    rig_shared_receives = true;
     open_pair(&p, 2);
-    ((struct lo_conn *)p.b.conn)->patient = true; /* as with a shared receive queue */
+    rig_shared_receives = false;
     fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 3000, 0, 0);
     p.a.conn->ops->close(p.a.conn);
     WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));
