@@ -192,6 +192,12 @@ static void print_table(const char *path) {
     fclose(f);
 }
 
+static bool init_rig(void) {
+    if (setjmp(test_escape) != 0) return false; /* which has said why */
+    rig_init(&rig);
+    return true;
+}
+
 int main(int argc, char **argv) {
     const struct {
         const struct check *rows;
@@ -206,8 +212,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!list) {
         setenv("SOFTND_MPA_REQUEST_MS", "1000", 1);
-        if (setjmp(test_escape) != 0) return 1;
-        rig_init(&rig);
+        if (!init_rig()) return 1;
     }
     for (size_t p = 0; p < SN_ARRAY_LEN(parts); p++) {
         for (size_t i = 0; i < parts[p].count; i++) {

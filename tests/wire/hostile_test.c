@@ -71,6 +71,12 @@ static void dump(const char *dir, const struct stream *d) {
     rig_done(&rig);
 }
 
+static bool init_rig(void) {
+    if (setjmp(test_escape) != 0) return false; /* which has said why */
+    rig_init(&rig);
+    return true;
+}
+
 int main(int argc, char **argv) {
     bool list = argc == 2 && strcmp(argv[1], "--list") == 0;
     const char *dump_to = argc == 3 && strcmp(argv[1], "--dump") == 0 ? argv[2] : NULL;
@@ -79,8 +85,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!list) {
         setenv("SOFTND_MPA_REQUEST_MS", "1000", 1); /* the loris rows count on it */
-        if (setjmp(test_escape) != 0) return 1;
-        rig_init(&rig);
+        if (!init_rig()) return 1;
     }
     for (size_t i = 0; (d = hostile_at(i)) != NULL; i++) {
         bool wanted = argc == 1 || list || dump_to;
