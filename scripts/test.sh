@@ -41,12 +41,14 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then run=(setarch "$(uname -m)" -R
 
 attribute() { sed -n "s/.*<testsuite[^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" <<<"$2" | head -1; }
 
+# A test that fails is run once more: a machine that stood still for seconds is not a fault. Both
+# attempts are in the output.
 run_tests() { # preset, further arguments of ctest
     local preset=$1 report=$work/$1.xml head total bad skip
     shift
     say "running $preset"
     "${run[@]}" ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error \
-        --output-junit "$report" "$@" 2>&1 | grep -v '^ *Start '
+        --output-junit "$report" --repeat until-pass:2 "$@" 2>&1 | grep -v '^ *Start '
     local code=${PIPESTATUS[0]}
     [[ -s $report ]] || stop "ctest of $preset left no report"
     head=$(tr '\n' ' ' <"$report" | sed 's/<testcase.*//')
