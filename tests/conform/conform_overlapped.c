@@ -352,7 +352,8 @@ static void callback_is_called_once_per_request(void) {
     CHECK_HR(CALL(cq, Notify, ND_CQ_NOTIFY_ANY, ov), ND_PENDING);
     CHECK_HR(CALL(cq, CancelOverlappedRequests), ND_SUCCESS);
     await_callback(21);
-    CHECK_EQ((HRESULT)callback.last_error, ND_CANCELED);
+    if (!host_lacks(HOST_CALLBACK_STATUS)) CHECK_EQ((HRESULT)callback.last_error, ND_CANCELED);
+    CHECK(callback.last_error != 0);
     CloseHandle(callback.event);
     fx_end(f);
 }
@@ -683,6 +684,8 @@ static void cancel_touches_only_its_object(void) {
 }
 
 static void cancel_io_ex_cancels_one_or_all_of_a_file(void) {
+    const char *lack = host_lacks(HOST_CANCEL_IO);
+    if (lack) SKIP("%s", lack);
     struct stage s = open_stage();
     HANDLE file = s.f->host[0].file;
     IND2CompletionQueue *one = fx_cq(s.f, 0, 4), *two = fx_cq(s.f, 0, 4);

@@ -41,6 +41,15 @@ void host_setenv(const char *name, const char *value);
 /* How many descriptors or handles the process has open; 0 if the system does not say. */
 size_t host_handle_count(void);
 
+/* Things that a system may be without, though the provider is not to blame: the text to skip with,
+ * or NULL. */
+enum host_thing {
+    HOST_CANCEL_IO,      /* CancelIoEx ends requests of an overlapped file */
+    HOST_SHARED_PORT,    /* a connector may be bound to the port of a listener */
+    HOST_CALLBACK_STATUS /* BindIoCompletionCallback's routine gets the NTSTATUS */
+};
+const char *host_lacks(enum host_thing thing);
+
 /* Allows at least `count` open descriptors or handles; false if the system does not. */
 bool host_allow_handles(size_t count);
 

@@ -191,3 +191,19 @@ void host_process_free(struct host_process *process) {
 bool host_allow_handles(size_t count) {
     return count <= 65536; /* a process may have millions */
 }
+
+static bool is_wine(void) {
+    return GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version") != NULL;
+}
+
+const char *host_lacks(enum host_thing thing) {
+    switch (thing) {
+    case HOST_CANCEL_IO:
+        return "on Windows CancelIoEx finds nothing to cancel (docs/windows.md)";
+    case HOST_SHARED_PORT:
+        return is_wine() ? "Wine shares no port with a listener" : NULL;
+    case HOST_CALLBACK_STATUS:
+        return is_wine() ? "Wine hands completion routines Win32 errors" : NULL;
+    }
+    return NULL;
+}
