@@ -258,6 +258,17 @@ static void connect_to_no_address_is_a_bad_network_name(void) {
     CHECK_HR(RUN(f, p->a.connector, Connect, UNKNOWN(p->a.qp), ADDR(other), other_len, 0, 0, NULL,
                  0, fx_run_ov),
              ST_BAD_NETWORK_NAME);
+    struct sockaddr_storage many;
+    ULONG many_len;
+    CHECK(host_parse_address(v6 ? "ff02::1" : "224.0.0.1", &many, &many_len));
+    many = fx_with_port(&many, 54350);
+    CHECK_HR(RUN(f, p->a.connector, Connect, UNKNOWN(p->a.qp), ADDR(many), many_len, 0, 0, NULL, 0,
+                 fx_run_ov),
+             ST_BAD_NETWORK_NAME);
+    /* Port 0: one may also say that nobody is there. */
+    HRESULT hr = RUN(f, p->a.connector, Connect, UNKNOWN(p->a.qp), ADDR(f->local), f->local_len, 0,
+                     0, NULL, 0, fx_run_ov);
+    CHECK(hr == ST_BAD_NETWORK_NAME || hr == ND_CONNECTION_REFUSED);
     fx_end(f);
 }
 
@@ -776,6 +787,17 @@ static void cancel_with_nothing_pending_leaves_the_connection(void) {
     SYNC(f, &p->a, &p->b);
     IND2Connector *fresh = fx_connector(f, 0);
     CHECK_HR(CALL(fresh, CancelOverlappedRequests), ND_SUCCESS);
+    /* Nor an attempt that has its answer, nor a request that waits for ours. */
+    struct fx_pair *q = PAIR_CREATE(f, NULL);
+    OVERLAPPED *call, *accept;
+    fx_to_requested(f, q, &call);
+    CHECK_HR(CALL(q->b.connector, CancelOverlappedRequests), ND_SUCCESS);
+    accept = fx_accept(f, q);
+    CHECK_HR(WAIT(f, q->a.connector, call), ND_SUCCESS);
+    CHECK_HR(CALL(q->a.connector, CancelOverlappedRequests), ND_SUCCESS);
+    CHECK_HR(WAIT(f, q->a.connector, fx_complete(f, q)), ND_SUCCESS);
+    CHECK_HR(WAIT(f, q->b.connector, accept), ND_SUCCESS);
+    SYNC(f, &q->a, &q->b);
     fx_end(f);
 }
 
