@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# softnd.exe under Wine and softnd on Linux talk to each other: ping and cat, in every role.
+#   cross.sh WINE_SH SOFTND_EXE [LINUX_SOFTND]
+# Without a Linux build beside this one (make, or any preset) it skips.
+set -uo pipefail
+wine=$1 exe=$2 linux=${3:-}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+for try in "$root"/build/softnd "$root"/build/*/softnd; do
+    [[ -n $linux ]] || [[ ! -x $try ]] || linux=$try
+done
+[[ -n $linux ]] || {
+    echo "skipped: no Linux build of softnd"
+    exit 77
+}
+work=$(mktemp -d "${TMPDIR:-/tmp}/softnd-cross.XXXXXX")
+server=
+cleanup() {
+    [[ -z $server ]] || kill "$server" 2>/dev/null
+    rm -rf "$work"
+}
+trap cleanup EXIT
+export SOFTND_CATALOG=$work/catalog
+unset SOFTND_PROVIDER
+failed=0
+fail() {
+    echo "FAILED: $*"
+    cat "$work/log" 2>/dev/null
+    failed=1
+}
+
+# The two programs, by side; file names as the side writes them.
+run() {
+    local side=$1
+    shift
+    if [[ $side == windows ]]; then "$wine" "$exe" "$@"; else "$linux" "$@"; fi
+}
+name_for() {
+    if [[ $1 == windows ]]; then printf 'Z:%s' "${2//\//\\}"; else printf '%s' "$2"; fi
+}
+
+# Starts a server in the background and sets $server and $port from what it says.
+start() {
+    : >"$work/log"
+    run "$@" >"$work/log" 2>&1 &
+    server=$!
+    port=
+    for ((i = 0; i < 300; i++)); do
+        port=$(tr -d '\r' <"$work/log" | sed -n 's/.*listening on 127\.0\.0\.1:\([0-9]*\).*/\1/p')
+        [[ -n $port ]] && return 0
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.1
+    done
+    fail "$* did not start"
+    return 1
+}
+
+head -c 5000001 /dev/urandom >"$work/sent"
+for sides in "linux windows" "windows linux"; do
+    read -r here there <<<"$sides"
+    if start "$here" ping --server 127.0.0.1:0; then
+        run "$there" ping -c 5 -i 0.05 "127.0.0.1:$port" >"$work/ping" 2>&1 &&
+            grep -q '5 sent, 5 answered' "$work/ping" || fail "ping from $there to $here"
+        kill "$server" 2>/dev/null
+        wait "$server" 2>/dev/null
+        echo "ping $there -> $here"
+    fi
+    for mode in write read; do
+        rm -f "$work/received"
+        start "$here" cat --recv "$(name_for "$here" "$work/received")" --listen 127.0.0.1:0 ||
+            continue
+        run "$there" cat --send "$(name_for "$there" "$work/sent")" "127.0.0.1:$port" \
+            --mode "$mode" >"$work/cat" 2>&1 || fail "cat $mode from $there to $here"
+        wait "$server" || fail "the receiver on $here"
+        server=
+        cmp "$work/sent" "$work/received" || fail "cat $mode from $there to $here: other bytes"
+        echo "cat $mode $there -> $here"
+    done
+done
+exit "$failed"
