@@ -16,6 +16,9 @@ test: ## build the test configurations, run all tests, print the line coverage o
 interop: ## SoftND against Linux's siw, rping and Wireshark (docs/interop.md)
 	@scripts/interop.sh
 
+bench: ## measure beside TCP, libfabric and UCX (docs/bench.md); a few minutes on an idle machine
+	@scripts/bench.sh
+
 install: all ## into PREFIX (default /usr/local), below DESTDIR
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
@@ -28,4 +31,4 @@ clean: ## remove everything that was built
 help:
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
-.PHONY: all demo test interop install deps clean help
+.PHONY: all demo test interop bench install deps clean help

@@ -24,6 +24,7 @@ double bench_median(double *samples, size_t count);
 
 /* Raw TCP over loopback, non-blocking and busy polled. Each forks a peer and returns the figure. */
 double raw_tcp_latency_us(uint32_t size, uint32_t rounds); /* half a round trip, median */
+double raw_tcp_blocking_latency_us(uint32_t size, uint32_t rounds); /* blocking sockets */
 double raw_tcp_stream_gbs(uint32_t size, uint32_t count);  /* GB/s */
 
 /* The same through NetworkDirect on 127.0.0.1. crc: the setting for both processes. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -51,11 +52,15 @@ static void get_all(int s, char *buf, size_t n) {
     }
 }
 
-double raw_tcp_latency_us(uint32_t size, uint32_t rounds) {
+static double latency_us(uint32_t size, uint32_t rounds, bool blocking) {
     int a, b;
     char *buf = calloc(1, size);
     double *samples = calloc(rounds, sizeof *samples);
     connected_pair(&a, &b);
+    if (blocking) {
+        fcntl(a, F_SETFL, 0);
+        fcntl(b, F_SETFL, 0);
+    }
     pid_t child = fork();
     if (child == 0) {
         bench_pin(1);
@@ -79,6 +84,14 @@ double raw_tcp_latency_us(uint32_t size, uint32_t rounds) {
     free(samples);
     free(buf);
     return median;
+}
+
+double raw_tcp_latency_us(uint32_t size, uint32_t rounds) {
+    return latency_us(size, rounds, false);
+}
+
+double raw_tcp_blocking_latency_us(uint32_t size, uint32_t rounds) {
+    return latency_us(size, rounds, true);
 }
 
 double raw_tcp_stream_gbs(uint32_t size, uint32_t count) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages that are missing: deps.sh build | deps.sh test. Only what is missing
+# Installs the Debian packages that are missing: deps.sh build | test | bench. Only what is missing
 # is installed, so that it needs neither network nor rights on a machine that has everything.
 set -euo pipefail
 
@@ -16,12 +16,19 @@ ip:iproute2
 tc:iproute2
 setpriv:util-linux
 pkg-config:pkg-config"
+bench="$build
+fi_pingpong:libfabric-bin
+ucx_perftest:ucx-utils
+sockperf:sockperf
+iperf3:iperf3
+taskset:util-linux"
 
 case "${1:-build}" in
 build) wanted=$build ;;
 test) wanted=$test ;;
+bench) wanted=$bench ;;
 *)
-    echo "usage: $0 [build|test]" >&2
+    echo "usage: $0 [build|test|bench]" >&2
     exit 2
     ;;
 esac

@@ -125,6 +125,8 @@ idle_queue_pairs() {
     _perf idle send_lat --idle 40 -n 50
     _rows idle 3 2
     grep -q 'and 40 idle' idle.out || fail "it does not say so"
+    _perf hold write_bw --idle 3 --hold 200ms -n 10
+    grep -q '^# 0.2[0-9]* s without traffic took [0-9.]* % of a core' hold.out || fail "no CPU while idle"
 }
 
 connection_rate() {
@@ -255,7 +257,7 @@ wrong_usage_is_exit_code_2() {
         'send_lat a -D 1 -n 5' 'send_lat a -q 2' 'send_lat a -b' 'send_lat a -Q 2' 'send_lat a --cold 1M'
         'write_lat a -e' 'send_bw a -t 0' 'send_bw a -t 4 -Q 5' 'send_bw a -t 4 -l 5' 'send_bw a -t 7 -Q 7 -l 3' 'send_bw a -r 1 -l 2' 'send_bw a --target sleep'
         'write_bw a --target x' 'write_bw a -v --cold 1M' 'send_bw a -H' 'send_bw a --json --csv'
-        'send_bw a -a -s 5' 'conn_rate a --plot x' 'conn_rate a -D 1' 'reg_rate a' 'send_bw a -s 1G -v' '-n 5'
+        'send_bw a -a -s 5' 'conn_rate a --plot x' 'conn_rate a -D 1' 'send_bw a --hold 21' 'reg_rate a' 'send_bw a -s 1G -v' '-n 5'
         '--server a b' '--server send_lat a' 'send_lat a --once' 'send_lat a --threads 2' 'send_bw a -p 65536')
     for line in "${lines[@]}"; do
         read -ra words <<<"$line"

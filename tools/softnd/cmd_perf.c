@@ -13,6 +13,7 @@
 #define SWEEP_MIN 2u
 #define SWEEP_MAX (8u << 20)
 #define COLD_DEFAULT (256ull << 20)
+#define HOLD_MAX_NS 20000000000u /* less than PERF_STALL_MS: the server waits meanwhile */
 #define REGISTER_MAX (64ull << 30)
 
 enum {
@@ -28,6 +29,7 @@ enum {
     OPT_RX_DEPTH,
     OPT_QPS,
     OPT_IDLE,
+    OPT_HOLD,
     OPT_SGES,
     OPT_INLINE,
     OPT_POST,
@@ -59,6 +61,7 @@ static const struct args_option options[] = {
     [OPT_RX_DEPTH] = { 'r', "rx-depth", "N", "Receives posted, window of Sends (512)" },
     [OPT_QPS] = { 'q', "qps", "N", "queue pairs (1)" },
     [OPT_IDLE] = { 0, "idle", "N", "further connected queue pairs that do nothing" },
+    [OPT_HOLD] = { 0, "hold", "SECONDS", "first stay connected without traffic, at most 20 s" },
     [OPT_SGES] = { 0, "sges", "N", "pieces that each message is made of (1)" },
     [OPT_INLINE] = { 'I', "inline", "BYTES", "up to this size inline (lat: as the adapter says)" },
     [OPT_POST] = { 'l', "post-batch", "N", "messages posted at a time (1)" },
@@ -121,7 +124,7 @@ static bool parse_sizes(struct perf_client *c, const char *text) {
             c->sizes[c->size_count] > max)
             return false;
         c->size_count++;
-        part = comma + 1;
+        part = comma ? comma + 1 : part;
     } while (comma);
     return true;
 }
@@ -183,6 +186,8 @@ static bool take_option(struct line *l, int opt, const char *value) {
         return parse_count(value, 1, PERF_QPS_MAX, &p->qps);
     case OPT_IDLE:
         return parse_count(value, 0, PERF_IDLE_MAX, &p->idle_qps);
+    case OPT_HOLD:
+        return parse_duration(value, &c->hold_ns) && c->hold_ns <= HOLD_MAX_NS;
     case OPT_SGES:
         return parse_count(value, 1, PERF_SGES_MAX, &p->sges);
     case OPT_INLINE:
@@ -252,6 +257,7 @@ static const char *complete(struct line *l) {
     if (c->duration_ns && c->params.kind == PERF_RATE) return "the rate tests count iterations";
     if (c->histogram && c->params.kind == PERF_BANDWIDTH)
         return "a bandwidth test has no times to draw a histogram of";
+    if (c->hold_ns && c->params.kind == PERF_RATE) return "the rate tests have no --hold";
     if (c->plot && c->params.kind == PERF_RATE) return "the rate tests are not drawn";
     fill_sizes(l);
     if (!c->iterations) c->iterations = c->params.kind == PERF_RATE ? 200 : 1000;

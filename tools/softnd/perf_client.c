@@ -198,6 +198,20 @@ static HRESULT run_sizes(struct perf_client *c) {
     return hr;
 }
 
+/* Connected, without a call into the library. */
+static HRESULT hold(struct perf_client *c) {
+    uint64_t start = sys_now_ns(), cpu = sys_cpu_ns(), now = start;
+
+    if (!c->hold_ns) return ND_SUCCESS;
+    while (now - start < c->hold_ns && !sys_stop_requested()) {
+        sys_sleep_ns(c->hold_ns - (now - start));
+        now = sys_now_ns();
+    }
+    c->heading.idle_seconds = (double)(now - start) / 1e9;
+    c->heading.idle_cpu_percent = percent(sys_cpu_ns() - cpu, now - start);
+    return sys_stop_requested() ? E_ABORT : ND_SUCCESS;
+}
+
 /* ---- all of it ---- */
 
 static HRESULT run_connected(struct perf_client *c, const char **why) {
@@ -210,6 +224,7 @@ static HRESULT run_connected(struct perf_client *c, const char **why) {
             hr = perf_connection_rate(c);
         } else {
             hr = connect_data(c);
+            if (SUCCEEDED(hr)) hr = hold(c);
             if (SUCCEEDED(hr)) hr = run_sizes(c);
         }
     }

@@ -26,7 +26,7 @@ void perf_summarize(uint32_t *samples_ns, size_t count, double divisor, struct p
     struct stats s;
 
     stats_init(&s);
-    qsort(samples_ns, count, sizeof *samples_ns, by_value);
+    if (count) qsort(samples_ns, count, sizeof *samples_ns, by_value);
     for (size_t i = 0; i < count; i++)
         stats_add(&s, samples_ns[i] / unit);
     *out = (struct perf_summary){ .count = count,

@@ -43,6 +43,9 @@ static void print_setup(FILE *to, const struct perf_heading *h) {
     if (p->verb != PERF_SEND && p->kind == PERF_BANDWIDTH && !p->bidirectional)
         fprintf(to, ", the target's application %s", target_text(p));
     if (p->verify) fputs(", every byte verified", to);
+    if (h->idle_seconds > 0)
+        fprintf(to, "\n# %.3g s without traffic took %.3f %% of a core", h->idle_seconds,
+                h->idle_cpu_percent);
     fprintf(to, "\n# buffers %s; %s after %llu to warm up\n", h->buffers, h->length,
             (unsigned long long)h->warmup);
 }
@@ -227,6 +230,9 @@ void perf_print_json(FILE *to, const struct perf_heading *h, const struct perf_r
     print_number(to, "reads", p->reads);
     print_number(to, "memory_bytes", h->memory_bytes);
     print_number(to, "peer_memory_bytes", h->peer_memory_bytes);
+    if (h->idle_seconds > 0)
+        fprintf(to, "  \"idle_seconds\": %.6g,\n  \"idle_cpu_percent\": %.6g,\n", h->idle_seconds,
+                h->idle_cpu_percent);
     fprintf(to, "  \"bidirectional\": %s,\n", p->bidirectional ? "true" : "false");
     fprintf(to, "  \"verified\": %s,\n", p->verify ? "true" : "false");
     fputs("  \"rows\": [\n", to);

@@ -20,6 +20,7 @@ struct perf_heading {
     uint64_t warmup;
     bool gigabits;
     uint64_t memory_bytes, peer_memory_bytes; /* of the processes, connected; 0 unknown */
+    double idle_seconds, idle_cpu_percent; /* with --hold: of this process, connected, no traffic */
 };
 
 struct perf_row {

@@ -15,7 +15,7 @@ struct perf_client {
     struct perf_params params;
     uint64_t sizes[PERF_ROWS_MAX];
     size_t size_count;
-    uint64_t iterations, duration_ns, warmup;
+    uint64_t iterations, duration_ns, warmup, hold_ns;
     bool inline_given;
     bool json, csv, histogram, gigabits;
     const char *plot; /* file, or NULL */
