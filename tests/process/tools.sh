@@ -150,7 +150,7 @@ assert len(p) == 1 and p[0]["name"] == "a \"quoted\" name" and p[0]["networkdire
 
 help_is_everywhere() {
     expect 0 help "$SOFTND" --help
-    for c in info list install remove ping cat; do
+    for c in info list install remove ping cat perf; do
         grep -q "^  $c " help.out || fail "help does not name $c"
         expect 0 one "$SOFTND" $c --help
         grep -q "^Usage: softnd $c" one.out || fail "$c --help"
