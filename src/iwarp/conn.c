@@ -477,11 +477,13 @@ static void on_timer(struct tp_timer *t) {
 
 /* siw looks at its socket as a stream only after it has sent its reply: an RTR frame that is faster
  * lies there unseen until something follows it, and nobody is told of the connection. So a peer
- * that stays silent gets one more frame that means nothing. tx_lock held. */
+ * that stays silent gets the frame once more. It is the marked one: to a SoftND peer that is only
+ * slow an unmarked Write would be a message, and its reports would count one that we never sent.
+ * tx_lock held. */
 static void nudge(struct iw_conn *c) {
     uint8_t head[RDMAP_HEAD_TAGGED];
     if (!c->active || c->tx.part.active || c->tx.in_progress != IW_TX_NONE) return; /* more comes */
-    (void)iw_tx_raw_fpdu(c, head, rdmap_write_pack(head, true, 1, 0, 0));
+    (void)iw_tx_raw_fpdu(c, head, rdmap_write_pack(head, true, IW_MARK_STAG, IW_MARK_VERSION, 0));
 }
 
 static void on_report_timer(struct tp_timer *t) {

@@ -63,8 +63,8 @@ static inline void fake_request_done(void *ctx, struct tp_request *req, sn_statu
     struct fake_qp *qp = ctx;
     struct fake_request *f = SN_CONTAINER(req, struct fake_request, req);
     SN_ASSERT(!f->done);
-    f->done = true;
     f->status = st;
+    f->done = true;
     os_u32_fetch_add_seqcst(&qp->done_count, 1);
 }
 static inline void fake_sq_advance(void *ctx) {
@@ -87,11 +87,11 @@ static inline void fake_receive_done(void *ctx, struct tp_receive *recv, sn_stat
     struct fake_qp *qp = ctx;
     struct fake_receive *f = SN_CONTAINER(recv, struct fake_receive, recv);
     SN_ASSERT(!f->done);
-    f->done = true;
     f->status = st;
     f->bytes = bytes;
     f->flags = flags;
     f->invalidated = invalidated;
+    f->done = true;
     os_u32_fetch_add_seqcst(&qp->recv_count, 1);
 }
 static inline sn_status fake_access(void *ctx, uint32_t token, uint64_t addr, size_t len,

@@ -3,16 +3,19 @@
  * The I/O half end to end over loopback: two connections in one process, each with a fake core.
  */
 #include "fake_core.h"
+#include "iwarp/conn.h"
 #include "os/prim/thread.h"
 #include "support/testing.h"
 
 struct pair {
-    struct tp_engine *eng;
+    struct tp_engine *eng, *eng_b; /* of the active and the passive side */
     struct tp_port *port;
     struct tp_listener *listener;
     os_atomic_ptr request;
     struct fake_qp a, b; /* active, passive */
     uint8_t *mem_a, *mem_b;
+    os_atomic_u32 held; /* 1: the passive side cannot look at its stream, 2: it shall again */
+    bool slow; /* the passive side looks at its stream only after the active gave up on it */
 };
 
 enum { MEM = 8 << 20 };
@@ -33,16 +36,28 @@ static const struct tp_listener_upcalls listener_up = { on_request };
         }                                                                                          \
     } while (0)
 
-static void open_pair_shared(struct pair *p, uint32_t depth, bool shared_receives) {
+/* Keeps the passive side from its stream, as a machine does that has other things to do. */
+static void hold_passive(void *arg) {
+    struct pair *p = arg;
+    os_lock_enter(&iw_conn_of(p->b.conn)->rx_lock);
+    os_u32_store_release(&p->held, 1);
+    while (os_u32_load_acquire(&p->held) == 1)
+        os_thread_yield();
+    os_lock_leave(&iw_conn_of(p->b.conn)->rx_lock);
+}
+
+static void open_pair_as(struct pair *p, uint32_t depth, bool shared_receives, bool slow) {
     struct os_addr any = { .family = 4, .ip = { 127, 0, 0, 1 } };
     memset(p, 0, sizeof *p);
+    p->slow = slow;
     p->mem_a = calloc(1, MEM);
     p->mem_b = calloc(1, MEM);
     fake_qp_init(&p->a, p->mem_a, MEM);
     fake_qp_init(&p->b, p->mem_b, MEM);
     CHECK_EQ(tp_engine_create(&p->eng), SN_OK);
+    CHECK_EQ(tp_engine_create(&p->eng_b), SN_OK);
     CHECK_EQ(tp_port_bind(&any, TP_PORT_LISTEN, &p->port), SN_OK);
-    CHECK_EQ(iw_ops.listen(p->eng, p->port, 16, &listener_up, p, &p->listener), SN_OK);
+    CHECK_EQ(iw_ops.listen(p->eng_b, p->port, 16, &listener_up, p, &p->listener), SN_OK);
     struct tp_setup setup = { .ird = depth,
                               .ord = depth,
                               .pd = "hello",
@@ -65,13 +80,23 @@ static void open_pair_shared(struct pair *p, uint32_t depth, bool shared_receive
     CHECK_EQ(p->b.conn->ops->accept(p->b.conn, &setup), SN_OK);
     WAIT_FOR(os_u32_load_seqcst(&p->a.replied));
     CHECK_EQ(os_u32_load_seqcst(&p->a.replied), 1 + SN_OK);
+    os_thread holder;
+    if (p->slow) {
+        CHECK_EQ(os_thread_start(&holder, "holder", hold_passive, p), SN_OK);
+        WAIT_FOR(os_u32_load_acquire(&p->held) == 1);
+    }
     CHECK_EQ(p->a.conn->ops->complete(p->a.conn, depth, depth), SN_OK);
+    if (p->slow) {
+        WAIT_FOR(iw_peer(iw_conn_of(p->a.conn)) == IW_PEER_FOREIGN); /* after 100 ms of silence */
+        os_u32_store_release(&p->held, 2);
+        os_thread_join(holder);
+    }
     WAIT_FOR(os_u32_load_seqcst(&p->b.established));
     CHECK_EQ(os_u32_load_seqcst(&p->b.established), 1 + SN_OK);
 }
 
 static void open_pair(struct pair *p, uint32_t depth) {
-    open_pair_shared(p, depth, false);
+    open_pair_as(p, depth, false, false);
 }
 
 static void close_pair(struct pair *p) {
@@ -83,6 +108,7 @@ static void close_pair(struct pair *p) {
     iw_ops.listener_close(p->listener);
     tp_port_free(p->port);
     tp_engine_destroy(p->eng);
+    tp_engine_destroy(p->eng_b);
     free(p->mem_a);
     free(p->mem_b);
 }
@@ -204,7 +230,7 @@ static void send_longer_than_the_receive_fails_on_both_sides(void) {
     struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 1024, 0, 0);
     WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
     CHECK_EQ(s->status, SN_E_PEER_MSG_TOO_LONG);
-    CHECK(r->done);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == 1);
     CHECK_EQ(r->status, SN_E_MSG_TOO_LONG);
     close_pair(&p);
 }
@@ -269,11 +295,27 @@ static void send_that_waits_is_delivered_after_the_peer_closed(void) {
 
 static void peer_that_closes_while_its_send_waits_is_noticed(void) {
     struct pair p;
-    open_pair_shared(&p, 2, true);
+    open_pair_as(&p, 2, true, false);
     fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 3000, 0, 0);
     p.a.conn->ops->close(p.a.conn);
     WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));
     CHECK_EQ(os_u32_load_seqcst(&p.b.recv_count), 0);
+    close_pair(&p);
+}
+
+static void peer_that_was_only_slow_is_known_after_all(void) {
+    struct pair p;
+    open_pair_as(&p, 2, false, true);
+    for (uint32_t i = 1; i <= 40; i++) { /* more than go without a report */
+        fake_post_receive(&p.b, p.mem_b, 100);
+        struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 64, 0, 0);
+        WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == i);
+        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == i);
+        CHECK_EQ(s->status, SN_OK);
+    }
+    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    CHECK_EQ(os_u32_load_seqcst(&p.a.disconnected), 0);
+    CHECK_EQ(os_u32_load_seqcst(&p.b.disconnected), 0);
     close_pair(&p);
 }
 
@@ -300,4 +342,5 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(send_without_receive_waits_for_one), TEST(send_without_any_receive_times_out),
           TEST(refused_while_still_being_sent_fails_with_its_own_status),
           TEST(send_that_waits_is_delivered_after_the_peer_closed),
-          TEST(peer_that_closes_while_its_send_waits_is_noticed), TEST(polled_ping_pong_completes))
+          TEST(peer_that_closes_while_its_send_waits_is_noticed),
+          TEST(peer_that_was_only_slow_is_known_after_all), TEST(polled_ping_pong_completes))
