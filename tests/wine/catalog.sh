@@ -14,8 +14,9 @@ id='{0344F8A6-2003-438B-954B-7B4BF70419EC}'
 expect() {
     local code=$1 text=$2 out got
     shift 2
-    out=$("$wine" "$exe" "$@" 2>&1)
+    "$wine" "$exe" "$@" >"$work/out" 2>&1
     got=$?
+    out=$(<"$work/out")
     echo "softnd $*: $got"
     if [[ $got -ne $code || $out != *"$text"* ]]; then
         printf 'FAILED: expected exit code %s and "%s", got %s:\n%s\n' "$code" "$text" "$got" "$out"

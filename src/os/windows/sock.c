@@ -266,7 +266,8 @@ sn_status os_sock_connect_result(os_sock s) {
 /* ---- data ---- */
 
 /* Of an established connection: whatever the network reports, the connection is over. */
-static SN_COLD sn_status stream_status(int e) {
+static SN_COLD sn_status stream_status(os_sock s, int e) {
+    struct os_addr own;
     switch (e) {
     case WSAEWOULDBLOCK:
         return SN_E_AGAIN;
@@ -276,7 +277,10 @@ static SN_COLD sn_status stream_status(int e) {
     case WSAEFAULT:
         return SN_E_FAULT;
     case WSAENOTCONN:
-        return SN_E_NOT_CONNECTED;
+        /* Some systems (Wine) say this of a connection that was reset, too; only a socket that
+         * never was connected has no local port. */
+        return get_name(s, &own, getsockname) == SN_OK && own.port != 0 ? SN_E_PEER_GONE
+                                                                        : SN_E_NOT_CONNECTED;
     case WSAENOTSOCK:
     case WSA_INVALID_HANDLE:
         return SN_E_HANDLE;
@@ -309,7 +313,7 @@ sn_status os_sock_readv(os_sock s, const struct os_iov *iov, size_t count, size_
     *got = 0;
     if (n == 0) return SN_E_PARAM;
     if (inject(WSAECONNRESET) || WSARecv((SOCKET)s, buf, n, &bytes, &flags, NULL, NULL) != 0)
-        return stream_status(WSAGetLastError());
+        return stream_status(s, WSAGetLastError());
     *got = bytes;
     return bytes ? SN_OK : SN_E_EOF;
 }
@@ -320,7 +324,7 @@ sn_status os_sock_writev(os_sock s, const struct os_iov *iov, size_t count, size
     *put = 0;
     if (n == 0) return SN_OK;
     if (inject(WSAECONNRESET) || WSASend((SOCKET)s, buf, n, &bytes, 0, NULL, NULL) != 0)
-        return stream_status(WSAGetLastError());
+        return stream_status(s, WSAGetLastError());
     *put = bytes;
     return SN_OK;
 }
