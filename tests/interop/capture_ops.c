@@ -200,10 +200,9 @@ static void run_markers(void) {
     CHECK_EQ(iw_ops.connect(eng, NULL, &peer, &setup, &a.conn), SN_OK);
     WAIT_FOR(os_u32_load_seqcst(&a.replied) == 1 + SN_OK);
     CHECK_EQ(a.conn->ops->complete(a.conn, 4, 4), SN_OK);
-    /* A peer that says nothing: after a moment it counts as foreign, gets a Write of nothing, and
-     * completions are local. */
+    /* A peer that says nothing: after a moment it counts as foreign, gets the RTR frame once more
+     * (a report, left out like the others), and completions are local. */
     expect('a', RDMAP_SEND, 0, 0);
-    expect('a', RDMAP_WRITE, 0, 1);
     fake_post(&a, TP_OP_SEND, 0, mem, 0, 0, 0);
     WAIT_FOR(os_u32_load_seqcst(&a.done_count) == a_done + 1);
     a_done++;
