@@ -169,7 +169,8 @@ sn_status os_sock_accept(os_sock s, os_sock *out, struct os_addr *peer) {
             inject(WSAEMFILE) ? INVALID_SOCKET : accept((SOCKET)s, (struct sockaddr *)&sa, &cb);
         if (fd == INVALID_SOCKET) {
             int e = WSAGetLastError();
-            if (e == WSAECONNRESET || e == WSAECONNABORTED) continue; /* died in the queue */
+            /* Died in the queue; Wine says the last. */
+            if (e == WSAECONNRESET || e == WSAECONNABORTED || e == WSAENOTCONN) continue;
             return e == WSAEINVAL ? SN_E_STATE : os_wsa_status(e);
         }
         struct os_addr from;
@@ -256,11 +257,11 @@ sn_status os_sock_connect_result(os_sock s) {
         return os_wsa_status(WSAGetLastError());
     if (e != 0) return connect_status(s, e);
     if (get_name(s, &peer, getpeername) == SN_OK) return ready ? SN_OK : SN_E_AGAIN;
-    /* Not connected: under way, never tried, or its failure was already told. Only the first has
-     * nothing to show, and a socket that never tried has no local port either. */
+    /* Not connected: under way, never tried, or connected and broken since. A socket that never
+     * tried has no local port. */
     struct os_addr own;
-    bool bound = get_name(s, &own, getsockname) == SN_OK && own.port != 0;
-    return ready == 0 && bound ? SN_E_AGAIN : SN_E_NOT_CONNECTED;
+    if (get_name(s, &own, getsockname) != SN_OK || own.port == 0) return SN_E_NOT_CONNECTED;
+    return ready == 0 ? SN_E_AGAIN : SN_E_PEER_GONE;
 }
 
 /* ---- data ---- */
