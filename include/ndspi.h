@@ -43,7 +43,7 @@
 #include <windows.h>
 #include <unknwn.h>
 #else
-#include "win32/softnd_win32.h"
+#include "win32/winsock2.h"
 #endif
 
 #include "nddef.h"
