@@ -10,6 +10,7 @@
  * and with a source aligned otherwise than the destination 4 KiB 52/30, 64 KiB 1310/1340.
  * pages_test prints the figures of the machine it runs on. */
 #include "os/common/guard_copy.h"
+#include "os/prim/pages.h"
 
 #if OS_GUARD_COPY_RESUMABLE
 
@@ -182,6 +183,35 @@ OS_NO_SANITIZE int os_guard_copy(void *dst, const void *src, size_t len) {
 uintptr_t os_guard_copy_resume(uintptr_t pc) {
     (void)pc;
     return 0;
+}
+
+#endif
+
+/* ---- under the guard ---- */
+
+#if OS_GUARD_COPY_RESUMABLE
+
+bool os_guarded_copy(void *dst, const void *src, size_t len) {
+    os_once_run(&os_guard_once, os_guard_install);
+    return os_guard_copy(dst, src, len) == 0;
+}
+
+#else
+
+struct copy_args {
+    void *dst;
+    const void *src;
+    size_t len;
+};
+
+static void run_copy(void *arg) {
+    const struct copy_args *c = arg;
+    (void)os_guard_copy(c->dst, c->src, c->len);
+}
+
+bool os_guarded_copy(void *dst, const void *src, size_t len) {
+    struct copy_args c = { dst, src, len };
+    return os_guarded_call(run_copy, &c);
 }
 
 #endif

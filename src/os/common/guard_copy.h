@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "os/prim/thread.h"
 
 #ifndef OS_GUARD_COPY_RESUMABLE
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -38,5 +39,9 @@
 OS_GUARD_ABI int os_guard_copy(void *dst, const void *src, size_t len);
 /* Where to resume if pc is inside os_guard_copy, else 0. Async-signal-safe. */
 uintptr_t os_guard_copy_resume(uintptr_t pc);
+
+/* The system's: what catches a fault in the copy, or in an os_guarded_call; run once. */
+void os_guard_install(void);
+extern os_once os_guard_once;
 
 #endif

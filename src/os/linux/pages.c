@@ -68,7 +68,7 @@ void os_pages_free(void *p, size_t bytes) {
 /* The innermost os_guarded_call of this thread; NULL outside. */
 static GUARD_TLS sigjmp_buf *volatile guard_exit;
 
-static os_once guard_once = OS_ONCE_INIT;
+os_once os_guard_once = OS_ONCE_INIT;
 static struct sigaction previous_segv, previous_bus; /* [const] once the guard is installed */
 
 static uintptr_t *program_counter(ucontext_t *uc) {
@@ -140,14 +140,14 @@ static void install_one(int sig, struct sigaction *before) {
     sigaction(sig, &ours, before);
 }
 
-static void install_guard(void) {
+void os_guard_install(void) {
     os_pin_module();
     install_one(SIGSEGV, &previous_segv);
     install_one(SIGBUS, &previous_bus);
 }
 
 bool os_guarded_call(void (*fn)(void *arg), void *arg) {
-    os_once_run(&guard_once, install_guard);
+    os_once_run(&os_guard_once, os_guard_install);
     sigjmp_buf here;
     sigjmp_buf *const outer = guard_exit;
     if (sigsetjmp(here, 0) != 0) {
@@ -161,33 +161,6 @@ bool os_guarded_call(void (*fn)(void *arg), void *arg) {
     guard_exit = outer;
     return true;
 }
-
-#if OS_GUARD_COPY_RESUMABLE
-
-bool os_guarded_copy(void *dst, const void *src, size_t len) {
-    os_once_run(&guard_once, install_guard);
-    return os_guard_copy(dst, src, len) == 0;
-}
-
-#else
-
-struct copy_args {
-    void *dst;
-    const void *src;
-    size_t len;
-};
-
-static void run_copy(void *arg) {
-    const struct copy_args *c = arg;
-    (void)os_guard_copy(c->dst, c->src, c->len);
-}
-
-bool os_guarded_copy(void *dst, const void *src, size_t len) {
-    struct copy_args c = { dst, src, len };
-    return os_guarded_call(run_copy, &c);
-}
-
-#endif
 
 /* ---- the probe ---- */
 
@@ -306,7 +279,7 @@ sn_status os_pages_probe_how(const void *addr, size_t len, bool write, enum os_p
     uintptr_t at = (uintptr_t)addr;
     if (len == 0 || len - 1 > UINTPTR_MAX - at) return SN_E_FAULT;
     uintptr_t last = at + (len - 1);
-    os_once_run(&guard_once, install_guard); /* now, not in the first transfer */
+    os_once_run(&os_guard_once, os_guard_install); /* now, not in the first transfer */
 
     sn_status st = SN_E_UNSUPPORTED;
     int maps = how == OS_PROBE_TOUCH || os_fault_hit(OS_FAULT_SYSCALL)

@@ -80,21 +80,6 @@ void os_thread_yield(void) {
     sched_yield();
 }
 
-enum { ONCE_NEW, ONCE_RUNNING, ONCE_DONE };
-
-void os_once_run(os_once *once, void (*fn)(void)) {
-    if (os_u32_load_acquire(&once->state) == ONCE_DONE) return;
-    uint32_t seen = ONCE_NEW;
-    if (os_u32_cas_acq_rel(&once->state, &seen, ONCE_RUNNING)) {
-        fn();
-        os_u32_store_release(&once->state, ONCE_DONE);
-        os_wake_all(&once->state);
-        return;
-    }
-    while (os_u32_load_acquire(&once->state) != ONCE_DONE)
-        os_wait_on(&once->state, ONCE_RUNNING, OS_FOREVER);
-}
-
 static long futex(os_atomic_u32 *word, int op, uint32_t value, const struct timespec *until) {
     return syscall(SYS_futex, &word->v, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
                    FUTEX_BITSET_MATCH_ANY);

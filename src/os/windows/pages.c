@@ -45,7 +45,7 @@ struct guard {
     volatile bool left; /* a fault ended the call */
 };
 
-static os_once guard_once = OS_ONCE_INIT;
+os_once os_guard_once = OS_ONCE_INIT;
 static DWORD guard_slot = TLS_OUT_OF_INDEXES; /* [const] once the guard is installed */
 
 /* TlsGetValue sets the last error, which belongs to the code that was interrupted. */
@@ -77,7 +77,7 @@ static LONG CALLBACK on_exception(EXCEPTION_POINTERS *e) {
     return EXCEPTION_CONTINUE_EXECUTION;
 }
 
-static void install_guard(void) {
+void os_guard_install(void) {
     os_pin_module();
     guard_slot = TlsAlloc();
     SN_ASSERT(guard_slot != TLS_OUT_OF_INDEXES);
@@ -98,37 +98,10 @@ static __attribute__((noinline)) bool run_guarded(struct guard *volatile g, void
 }
 
 bool os_guarded_call(void (*fn)(void *arg), void *arg) {
-    os_once_run(&guard_once, install_guard);
+    os_once_run(&os_guard_once, os_guard_install);
     struct guard g = { .outer = current_guard() };
     return run_guarded(&g, fn, arg);
 }
-
-#if OS_GUARD_COPY_RESUMABLE
-
-bool os_guarded_copy(void *dst, const void *src, size_t len) {
-    os_once_run(&guard_once, install_guard);
-    return os_guard_copy(dst, src, len) == 0;
-}
-
-#else
-
-struct copy_args {
-    void *dst;
-    const void *src;
-    size_t len;
-};
-
-static void run_copy(void *arg) {
-    const struct copy_args *c = arg;
-    (void)os_guard_copy(c->dst, c->src, c->len);
-}
-
-bool os_guarded_copy(void *dst, const void *src, size_t len) {
-    struct copy_args c = { dst, src, len };
-    return os_guarded_call(run_copy, &c);
-}
-
-#endif
 
 /* ---- the probe ---- */
 
@@ -152,7 +125,7 @@ sn_status os_pages_probe(const void *addr, size_t len, bool write) {
     uintptr_t at = (uintptr_t)addr;
     if (len == 0 || len - 1 > UINTPTR_MAX - at) return SN_E_FAULT;
     uintptr_t last = at + (len - 1);
-    os_once_run(&guard_once, install_guard); /* now, not in the first transfer */
+    os_once_run(&os_guard_once, os_guard_install); /* now, not in the first transfer */
     for (;;) {
         MEMORY_BASIC_INFORMATION m;
         if (VirtualQuery((const void *)at, &m, sizeof m) == 0 || !allows(&m, write))

@@ -70,21 +70,6 @@ void os_thread_yield(void) {
     SwitchToThread();
 }
 
-enum { ONCE_NEW, ONCE_RUNNING, ONCE_DONE };
-
-void os_once_run(os_once *once, void (*fn)(void)) {
-    if (os_u32_load_acquire(&once->state) == ONCE_DONE) return;
-    uint32_t seen = ONCE_NEW;
-    if (os_u32_cas_acq_rel(&once->state, &seen, ONCE_RUNNING)) {
-        fn();
-        os_u32_store_release(&once->state, ONCE_DONE);
-        os_wake_all(&once->state);
-        return;
-    }
-    while (os_u32_load_acquire(&once->state) != ONCE_DONE)
-        os_wait_on(&once->state, ONCE_RUNNING, OS_FOREVER);
-}
-
 bool os_wait_on(os_atomic_u32 *word, uint32_t expected, uint64_t deadline_ns) {
     if (os_u32_load_acquire(word) != expected) return true;
     if (WaitOnAddress(&word->v, &expected, sizeof expected, os_wait_ms(deadline_ns))) return true;
