@@ -16,6 +16,8 @@
 #ifndef SOFTND_API
 #define SOFTND_API __attribute__((visibility("default")))
 #endif
+#include "softnd_kmseh.h"
+#include "softnd_kmzw.h"
 #ifndef DBG
 #define DBG 1
 #endif
@@ -237,6 +239,19 @@ SOFTND_API LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, 
 SOFTND_API NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason,
                                           KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                           PLARGE_INTEGER Timeout);
+/* WaitAny: STATUS_WAIT_0 and the index of the object that ended the wait. WaitAll takes all objects
+ * at once or none. More than THREAD_WAIT_OBJECTS need WaitBlockArray; more than
+ * MAXIMUM_WAIT_OBJECTS are a bug check. */
+SOFTND_API NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
+                                             KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                                             BOOLEAN Alertable, PLARGE_INTEGER Timeout,
+                                             PKWAIT_BLOCK WaitBlockArray);
+/* Owned by a thread, which may acquire it again, by waiting. */
+SOFTND_API VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level);
+/* The state before. Raises STATUS_MUTANT_NOT_OWNED in a thread that does not own it. */
+SOFTND_API LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait);
+SOFTND_API LONG KeReadStateMutex(PRKMUTEX Mutex);
+#define KeWaitForMutexObject KeWaitForSingleObject
 SOFTND_API NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                            PLARGE_INTEGER Interval);
 SOFTND_API VOID KeInitializeTimerEx(PKTIMER Timer, TIMER_TYPE Type);
@@ -277,6 +292,30 @@ SOFTND_API VOID ExWaitForRundownProtectionRelease(PEX_RUNDOWN_REF RunRef);
 SOFTND_API VOID ExInitializeFastMutex(PFAST_MUTEX FastMutex);
 SOFTND_API VOID ExAcquireFastMutex(PFAST_MUTEX FastMutex);
 SOFTND_API VOID ExReleaseFastMutex(PFAST_MUTEX FastMutex);
+/* FALSE if it is owned. */
+SOFTND_API BOOLEAN ExTryToAcquireFastMutex(PFAST_MUTEX FastMutex);
+#define KeInitializeGuardedMutex ExInitializeFastMutex
+#define KeAcquireGuardedMutex ExAcquireFastMutex
+#define KeReleaseGuardedMutex ExReleaseFastMutex
+#define KeTryToAcquireGuardedMutex ExTryToAcquireFastMutex
+/* Without APCs there is nothing to keep out. */
+#define KeEnterCriticalRegion() ((void)0)
+#define KeLeaveCriticalRegion() ((void)0)
+#define KeEnterGuardedRegion() ((void)0)
+#define KeLeaveGuardedRegion() ((void)0)
+
+/* Many readers or one writer. A waiting writer goes before new readers; a thread that owns the
+ * resource may acquire it again, shared also while it owns it exclusively. */
+SOFTND_API NTSTATUS ExInitializeResourceLite(PERESOURCE Resource);
+SOFTND_API NTSTATUS ExDeleteResourceLite(PERESOURCE Resource);
+/* FALSE: Wait is FALSE and it cannot be had now. */
+SOFTND_API BOOLEAN ExAcquireResourceExclusiveLite(PERESOURCE Resource, BOOLEAN Wait);
+SOFTND_API BOOLEAN ExAcquireResourceSharedLite(PERESOURCE Resource, BOOLEAN Wait);
+SOFTND_API VOID ExReleaseResourceLite(PERESOURCE Resource);
+SOFTND_API VOID ExConvertExclusiveToSharedLite(PERESOURCE Resource);
+SOFTND_API BOOLEAN ExIsResourceAcquiredExclusiveLite(PERESOURCE Resource);
+/* How often this thread acquired it. */
+SOFTND_API ULONG ExIsResourceAcquiredSharedLite(PERESOURCE Resource);
 
 /* ---- pools ---- */
 
@@ -312,6 +351,11 @@ SOFTND_API NTSTATUS ExInitializeLookasideListEx(PLOOKASIDE_LIST_EX Lookaside, PV
 #define ExAllocateFromLookasideListEx ExAllocateFromNPagedLookasideList
 #define ExFreeToLookasideListEx ExFreeToNPagedLookasideList
 #define ExDeleteLookasideListEx ExDeleteNPagedLookasideList
+typedef NPAGED_LOOKASIDE_LIST PAGED_LOOKASIDE_LIST, *PPAGED_LOOKASIDE_LIST;
+#define ExInitializePagedLookasideList ExInitializeNPagedLookasideList
+#define ExAllocateFromPagedLookasideList ExAllocateFromNPagedLookasideList
+#define ExFreeToPagedLookasideList ExFreeToNPagedLookasideList
+#define ExDeletePagedLookasideList ExDeleteNPagedLookasideList
 
 /* ---- MDLs ---- */
 
@@ -319,7 +363,8 @@ SOFTND_API PMDL IoAllocateMdl(PVOID VirtualAddress, ULONG Length, BOOLEAN Second
                               BOOLEAN ChargeQuota, PIRP Irp);
 SOFTND_API VOID IoFreeMdl(PMDL Mdl);
 SOFTND_API VOID MmBuildMdlForNonPagedPool(PMDL Mdl);
-/* Raises STATUS_ACCESS_VIOLATION in a kernel; here it is a reported error and ends the process. */
+/* Raises STATUS_ACCESS_VIOLATION if the memory is not there, or may not be written for
+ * IoWriteAccess and IoModifyAccess. */
 SOFTND_API VOID MmProbeAndLockPages(PMDL Mdl, KPROCESSOR_MODE AccessMode, LOCK_OPERATION Operation);
 SOFTND_API VOID MmUnlockPages(PMDL Mdl);
 SOFTND_API VOID IoBuildPartialMdl(PMDL SourceMdl, PMDL TargetMdl, PVOID VirtualAddress,
@@ -373,6 +418,7 @@ SOFTND_API NTSTATUS ObReferenceObjectByHandle(HANDLE Handle, ACCESS_MASK Desired
                                               PVOID ObjectType, KPROCESSOR_MODE AccessMode,
                                               PVOID *Object, PVOID HandleInformation);
 SOFTND_API VOID ObDereferenceObject(PVOID Object);
+/* A thread, a key or a file. STATUS_INVALID_HANDLE. */
 SOFTND_API NTSTATUS ZwClose(HANDLE Handle);
 SOFTND_API PKTHREAD KeGetCurrentThread(VOID);
 #define PsGetCurrentThread() ((PETHREAD)KeGetCurrentThread())

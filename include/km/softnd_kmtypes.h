@@ -156,6 +156,22 @@ typedef struct _KTHREAD KTHREAD, *PKTHREAD, *PRKTHREAD;
 typedef struct _KTHREAD *PETHREAD;
 typedef struct _EPROCESS *PEPROCESS;
 
+typedef struct _KMUTANT {
+    DISPATCHER_HEADER Header; /* SignalState: 1 free, 0 owned once, below 0 more often */
+    LIST_ENTRY MutantListEntry;
+    struct _KTHREAD *OwnerThread;
+    UCHAR Abandoned;
+    UCHAR ApcDisable;
+} KMUTANT, *PKMUTANT, *PRKMUTANT, KMUTEX, *PKMUTEX, *PRKMUTEX;
+
+#define THREAD_WAIT_OBJECTS 3
+#define MAXIMUM_WAIT_OBJECTS 64
+/* Storage that a wait for many objects asks for; not used here. */
+typedef struct _KWAIT_BLOCK {
+    LIST_ENTRY WaitListEntry;
+    PVOID Reserved[4];
+} KWAIT_BLOCK, *PKWAIT_BLOCK;
+
 typedef struct _KSPIN_LOCK_QUEUE {
     struct _KSPIN_LOCK_QUEUE *Next;
     PKSPIN_LOCK Lock;
@@ -173,6 +189,18 @@ typedef struct _FAST_MUTEX {
     KEVENT Event;
     ULONG OldIrql;
 } FAST_MUTEX, *PFAST_MUTEX;
+
+typedef FAST_MUTEX KGUARDED_MUTEX, *PKGUARDED_MUTEX;
+
+/* Its owners are in memory of the environment, from the first acquisition to the deletion. */
+typedef struct _ERESOURCE {
+    PVOID Owners;
+    ULONG OwnerCount; /* different threads */
+    ULONG OwnerRoom;
+    BOOLEAN Exclusive;
+    ULONG WaitingExclusive;
+    ULONG WaitingShared;
+} ERESOURCE, *PERESOURCE;
 
 typedef struct _EX_RUNDOWN_REF {
     __extension__ union {

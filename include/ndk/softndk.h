@@ -33,6 +33,9 @@ enum softndk_verifier { SOFTNDK_VERIFIER_OFF, SOFTNDK_VERIFIER_REPORT, SOFTNDK_V
  *   freed-pool        poison (at once, with the verifier), keep (for a while, unchanged)
  *   fail-posts        N: every N-th post fails inline with STATUS_INSUFFICIENT_RESOURCES; 0: none
  *   adapter           enabled, disabled (opening answers NDIS_STATUS_ADAPTER_NOT_READY)
+ *   registry          a file to read the registry from, and to which softndk_run writes it back;
+ *                     UTF-8, in the format of the Windows registry editor's exports
+ *   files             the directory of what ZwCreateFile opens
  */
 SOFTND_API int softndk_set(const char *name, const char *value);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include "ndk/kenv/file.h"
+#include "ndk/kenv/registry.h"
 #include "ndk/ndk.h"
 #include "ndk/softndk.h"
 #include "os/prim/clock.h"
@@ -47,6 +49,15 @@ static const struct option options[] = {
     { "fail-posts", "SOFTNDK_FAIL_POSTS", &ndk_options.fail_posts, { { NULL, 0 } } },
 };
 
+/* Those with any text. */
+static const struct text_option {
+    const char *name, *variable;
+    bool (*set)(const char *value);
+} text_options[] = {
+    { "registry", "SOFTNDK_REGISTRY", ke_registry_in },
+    { "files", "SOFTNDK_FILES", ke_files_in },
+};
+
 static int set_option(const struct option *o, const char *value) {
     if (!o->choices[0].value) {
         char *end;
@@ -69,6 +80,11 @@ static void load(void) {
         if (value && set_option(&options[i], value) != 0)
             DbgPrint("softndk: %s: \"%s\" is not a value; ignored\n", options[i].variable, value);
     }
+    for (size_t i = 0; i < SN_ARRAY_LEN(text_options); i++) {
+        const char *value = getenv(text_options[i].variable);
+        if (value && !text_options[i].set(value))
+            DbgPrint("softndk: %s: \"%s\" cannot be used\n", text_options[i].variable, value);
+    }
 }
 
 void ndk_options_load(void) {
@@ -79,6 +95,8 @@ int softndk_set(const char *name, const char *value) {
     ndk_options_load();
     for (size_t i = 0; name && value && i < SN_ARRAY_LEN(options); i++)
         if (strcmp(options[i].name, name) == 0) return set_option(&options[i], value);
+    for (size_t i = 0; name && value && i < SN_ARRAY_LEN(text_options); i++)
+        if (strcmp(text_options[i].name, name) == 0) return text_options[i].set(value) ? 0 : -1;
     return -1;
 }
 

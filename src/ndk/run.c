@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
+#include "ndk/kenv/registry.h"
 #include "ndk/ndk.h"
 #include "ndk/softndk.h"
 #include "ndk/registrar.h"
@@ -30,6 +31,7 @@ int softndk_report_leaks(void) {
     int n = ndk_adapter_leaks();
     n += ndk_wsk_leaks();
     n += ke_work_leaks();
+    n += ke_handle_leaks();
     n += ke_mdl_leaks();
     n += ke_pool_leaks();
     return n;
@@ -82,8 +84,9 @@ int softndk_run(const struct softndk_run *run) {
     }
     ke_work_drain();
     softndk_report_leaks();
+    bool saved = ke_registry_save();
     /* Reports name functions of the module; threads of it may be in their last instructions. */
     int broken = softndk_violations(NULL) - before;
     if (broken) fprintf(stderr, "softndk: %d broken rules\n", broken);
-    return !NT_SUCCESS(status) || broken || os_u32_load_acquire(&finish_code) ? 1 : 0;
+    return !NT_SUCCESS(status) || broken || !saved || os_u32_load_acquire(&finish_code) ? 1 : 0;
 }

@@ -18,6 +18,8 @@ enum {
     OPT_PAGES,
     OPT_FAIL_POSTS,
     OPT_FREED,
+    OPT_REGISTRY,
+    OPT_FILES,
     OPT_WAIT,
     OPT_HELP
 };
@@ -31,6 +33,9 @@ static const struct args_option options[] = {
     [OPT_PAGES] = { 0, "logical-pages", "MODE", "contiguous or scattered (default contiguous)" },
     [OPT_FAIL_POSTS] = { 0, "fail-posts", "N", "every N-th post fails at once" },
     [OPT_FREED] = { 0, "freed-pool", "MODE", "poison, or keep for a while (default poison)" },
+    [OPT_REGISTRY] = { 0, "registry", "FILE.reg",
+                       "the registry: read at start, written at the end" },
+    [OPT_FILES] = { 0, "files", "DIRECTORY", "where the files of ZwCreateFile are" },
     [OPT_WAIT] = { 'w', "wait", "SECONDS",
                    "between DriverEntry and DriverUnload (default: until the consumer or Ctrl-C)" },
     [OPT_HELP] = { 'h', "help", NULL, "this text" },

@@ -15,10 +15,19 @@
 #define NS_PER_TICK 100ull
 #define EPOCH_1601_SECONDS 11644473600ull
 
+struct waiter {
+    os_atomic_u32 done;
+    PKTHREAD thread;
+    bool all;             /* wants all its objects at once */
+    uint32_t index;       /* of the object that ended the wait */
+    uint32_t count;       /* of blocks */
+    struct wait_block *b; /* [count] */
+};
+
 struct wait_block {
     struct sn_list link;
     DISPATCHER_HEADER *object;
-    os_atomic_u32 done;
+    struct waiter *waiter;
 };
 
 static os_lock dispatcher_lock;
@@ -39,21 +48,53 @@ void ke_dispatcher_leave(void) {
     os_lock_leave(&dispatcher_lock);
 }
 
-/* Takes the object for one wait; false if it is not signalled. */
-static bool take_locked(DISPATCHER_HEADER *h) {
-    if (h->SignalState <= 0) return false;
+static bool signalled_for(const DISPATCHER_HEADER *h, const PKTHREAD thread) {
+    if (h->SignalState > 0) return true;
+    return h->Type == KE_MUTANT && ((const KMUTANT *)h)->OwnerThread == thread;
+}
+
+/* Takes the object for one wait of a thread; false if it is not signalled. */
+static bool take_locked(DISPATCHER_HEADER *h, PKTHREAD thread) {
+    if (!signalled_for(h, thread)) return false;
     if (h->Type == KE_EVENT_SYNC || h->Type == KE_TIMER_SYNC) h->SignalState = 0;
-    if (h->Type == KE_SEMAPHORE) h->SignalState--;
+    if (h->Type == KE_SEMAPHORE || h->Type == KE_MUTANT) h->SignalState--;
+    if (h->Type == KE_MUTANT) ((KMUTANT *)h)->OwnerThread = thread;
     return true;
+}
+
+/* Takes what the waiter wants; false if that is not there. */
+static bool satisfy_locked(struct waiter *w) {
+    for (uint32_t i = 0; i < w->count; i++) {
+        bool there = signalled_for(w->b[i].object, w->thread);
+        if (w->all && !there) return false;
+        if (w->all || !there) continue;
+        w->index = i;
+        return take_locked(w->b[i].object, w->thread);
+    }
+    if (!w->all) return false;
+    for (uint32_t i = 0; i < w->count; i++)
+        take_locked(w->b[i].object, w->thread);
+    return true;
+}
+
+static void remove_blocks_locked(struct waiter *w) {
+    for (uint32_t i = 0; i < w->count; i++)
+        sn_list_remove(&w->b[i].link);
+}
+
+/* The oldest waiter for h that can be satisfied. */
+static struct waiter *next_satisfied_locked(const DISPATCHER_HEADER *h) {
+    SN_LIST_FOR(it, &waiters) {
+        struct wait_block *b = SN_CONTAINER(it, struct wait_block, link);
+        if (b->object == h && satisfy_locked(b->waiter)) return b->waiter;
+    }
+    return NULL;
 }
 
 void ke_signal_locked(DISPATCHER_HEADER *h, LONG state) {
     h->SignalState = state;
-    SN_LIST_FOR_SAFE(it, tmp, &waiters) {
-        struct wait_block *w = SN_CONTAINER(it, struct wait_block, link);
-        if (w->object != h) continue;
-        if (!take_locked(h)) break;
-        sn_list_remove(&w->link);
+    for (struct waiter *w; (w = next_satisfied_locked(h)) != NULL;) {
+        remove_blocks_locked(w);
         os_u32_store_release(&w->done, 1);
         os_wake_all(&w->done);
     }
@@ -179,40 +220,110 @@ uint64_t ke_deadline(LONGLONG due) {
                                                         : now + ticks * NS_PER_TICK;
 }
 
+/* ---- mutexes ---- */
+
+VOID KeInitializeMutex(PRKMUTEX m, ULONG level) {
+    (void)level;
+    memset(m, 0, sizeof *m);
+    ke_header_init(&m->Header, KE_MUTANT, 1);
+}
+
+LONG KeReleaseMutex(PRKMUTEX m, BOOLEAN wait) {
+    if (ndk_verifying()) ke_call_enter("KeReleaseMutex", wait ? APC_LEVEL : DISPATCH_LEVEL);
+    ke_dispatcher_enter();
+    bool mine = m->OwnerThread == KeGetCurrentThread();
+    LONG old = m->Header.SignalState;
+    if (mine) {
+        if (old == 0) m->OwnerThread = NULL;
+        ke_signal_locked(&m->Header, old + 1);
+    }
+    ke_dispatcher_leave();
+    if (!mine) {
+        ndk_violation(NDK_RULE_spin_lock, "KeReleaseMutex", m,
+                      "this thread does not own the mutex");
+        ExRaiseStatus(STATUS_MUTANT_NOT_OWNED);
+    }
+    return old;
+}
+
+LONG KeReadStateMutex(PRKMUTEX m) {
+    ke_dispatcher_enter();
+    LONG state = m->Header.SignalState;
+    ke_dispatcher_leave();
+    return state;
+}
+
 /* ---- waits ---- */
+
+static void check_wait(const char *call, const void *object, bool poll) {
+    ke_call_enter(call, poll ? DISPATCH_LEVEL : APC_LEVEL);
+    if (!poll && ke_in_callback())
+        ndk_violation(NDK_RULE_callback_context, call, object,
+                      "a wait inside a callback of the provider");
+}
+
+/* STATUS_SUCCESS: satisfied, w->index says by which. */
+static NTSTATUS wait_for(struct waiter *w, PLARGE_INTEGER timeout) {
+    bool poll = timeout && timeout->QuadPart == 0;
+    w->thread = KeGetCurrentThread();
+    for (uint32_t i = 0; i < w->count; i++)
+        sn_list_init(&w->b[i].link);
+    ke_dispatcher_enter();
+    bool taken = satisfy_locked(w);
+    for (uint32_t i = 0; !taken && !poll && i < w->count; i++)
+        sn_list_push_back(&waiters, &w->b[i].link);
+    ke_dispatcher_leave();
+    if (taken) return STATUS_SUCCESS;
+    if (poll) return STATUS_TIMEOUT;
+    uint64_t deadline = timeout ? ke_deadline(timeout->QuadPart) : OS_FOREVER;
+    while (os_u32_load_acquire(&w->done) == 0)
+        if (!os_wait_on(&w->done, 0, deadline)) break;
+    ke_dispatcher_enter(); /* the waker, if there is one, is through with w */
+    taken = os_u32_load_acquire(&w->done) != 0;
+    remove_blocks_locked(w);
+    ke_dispatcher_leave();
+    return taken ? STATUS_SUCCESS : STATUS_TIMEOUT;
+}
+
+static void say_timeout(const void *object) {
+    const struct ke_hooks *hooks = ndk_verifying() ? ke_hooks_get() : NULL;
+    if (hooks) hooks->on_wait_timeout(object);
+}
 
 NTSTATUS KeWaitForSingleObject(PVOID object, KWAIT_REASON reason, KPROCESSOR_MODE mode,
                                BOOLEAN alertable, PLARGE_INTEGER timeout) {
     (void)reason;
     (void)mode;
     (void)alertable;
-    DISPATCHER_HEADER *h = object;
     bool poll = timeout && timeout->QuadPart == 0;
-    if (ndk_verifying()) {
-        ke_call_enter("KeWaitForSingleObject", poll ? DISPATCH_LEVEL : APC_LEVEL);
-        if (!poll && ke_in_callback())
-            ndk_violation(NDK_RULE_callback_context, "KeWaitForSingleObject", object,
-                          "a wait inside a callback of the provider");
-    }
-    struct wait_block w = { .object = h };
-    sn_list_init(&w.link);
-    ke_dispatcher_enter();
-    bool taken = take_locked(h);
-    if (!taken && !poll) sn_list_push_back(&waiters, &w.link);
-    ke_dispatcher_leave();
-    if (taken) return STATUS_SUCCESS;
-    if (poll) return STATUS_TIMEOUT;
-    uint64_t deadline = timeout ? ke_deadline(timeout->QuadPart) : OS_FOREVER;
-    while (os_u32_load_acquire(&w.done) == 0)
-        if (!os_wait_on(&w.done, 0, deadline)) break;
-    ke_dispatcher_enter(); /* the waker, if there is one, is through with w */
-    taken = os_u32_load_acquire(&w.done) != 0;
-    sn_list_remove(&w.link);
-    ke_dispatcher_leave();
-    if (taken) return STATUS_SUCCESS;
-    const struct ke_hooks *hooks = ndk_verifying() ? ke_hooks_get() : NULL;
-    if (hooks) hooks->on_wait_timeout(object);
-    return STATUS_TIMEOUT;
+    if (ndk_verifying()) check_wait("KeWaitForSingleObject", object, poll);
+    struct wait_block b = { .object = object };
+    struct waiter w = { .count = 1, .b = &b };
+    b.waiter = &w;
+    NTSTATUS status = wait_for(&w, timeout);
+    if (status == STATUS_TIMEOUT && !poll) say_timeout(object);
+    return status;
+}
+
+NTSTATUS KeWaitForMultipleObjects(ULONG count, PVOID objects[], WAIT_TYPE type, KWAIT_REASON reason,
+                                  KPROCESSOR_MODE mode, BOOLEAN alertable, PLARGE_INTEGER timeout,
+                                  PKWAIT_BLOCK blocks) {
+    (void)reason;
+    (void)mode;
+    (void)alertable;
+    struct wait_block b[MAXIMUM_WAIT_OBJECTS];
+    bool poll = timeout && timeout->QuadPart == 0;
+    if (ndk_verifying()) check_wait("KeWaitForMultipleObjects", objects, poll);
+    if (count == 0 || count > MAXIMUM_WAIT_OBJECTS || (count > THREAD_WAIT_OBJECTS && !blocks))
+        KeBugCheckEx(0x0C, count, 0, 0, 0); /* MAXIMUM_WAIT_OBJECTS_EXCEEDED */
+    struct waiter w = { .count = count, .b = b, .all = type == WaitAll };
+    for (ULONG i = 0; i < count; i++)
+        b[i] = (struct wait_block){ .object = objects[i], .waiter = &w };
+    NTSTATUS status = wait_for(&w, timeout);
+    if (status == STATUS_SUCCESS) return w.all ? STATUS_SUCCESS : STATUS_WAIT_0 + (NTSTATUS)w.index;
+    for (ULONG i = 0; !poll && i < count; i++)
+        say_timeout(objects[i]);
+    return status;
 }
 
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE mode, BOOLEAN alertable, PLARGE_INTEGER interval) {

@@ -54,6 +54,7 @@ extern os_atomic_u32 ke_keep_freed;
 int ke_pool_leaks(void);
 int ke_mdl_leaks(void);
 int ke_work_leaks(void);
+int ke_handle_leaks(void);
 
 /* Processors of this machine (system_linux.c). */
 int ke_cpu_count(void);

@@ -79,11 +79,8 @@ VOID MmProbeAndLockPages(PMDL m, KPROCESSOR_MODE mode, LOCK_OPERATION operation)
     (void)mode;
     bool write = operation != IoReadAccess;
     if (ndk_verifying()) ke_call_enter("MmProbeAndLockPages", DISPATCH_LEVEL);
-    if (m->ByteCount && os_pages_probe(MmGetMdlVirtualAddress(m), m->ByteCount, write) != SN_OK) {
-        DbgPrint("MmProbeAndLockPages: %p, %u bytes: STATUS_ACCESS_VIOLATION would be raised\n",
-                 MmGetMdlVirtualAddress(m), m->ByteCount);
-        KeBugCheckEx(0x8E, (ULONG_PTR)STATUS_ACCESS_VIOLATION, (ULONG_PTR)m, 0, 0);
-    }
+    if (m->ByteCount && os_pages_probe(MmGetMdlVirtualAddress(m), m->ByteCount, write) != SN_OK)
+        ExRaiseAccessViolation();
     fill_pfns(m);
     m->MdlFlags |= MDL_PAGES_LOCKED;
     if (write) m->MdlFlags |= MDL_WRITE_OPERATION;

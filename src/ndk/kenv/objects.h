@@ -11,6 +11,7 @@
 enum {
     KE_EVENT = 0,
     KE_EVENT_SYNC = 1,
+    KE_MUTANT = 2,
     KE_SEMAPHORE = 5,
     KE_THREAD = 6,
     KE_TIMER = 8,

@@ -162,6 +162,17 @@ VOID ExAcquireFastMutex(PFAST_MUTEX m) {
     KfRaiseIrql(APC_LEVEL);
 }
 
+BOOLEAN ExTryToAcquireFastMutex(PFAST_MUTEX m) {
+    LARGE_INTEGER now = { .QuadPart = 0 };
+    if (ndk_verifying()) ke_call_enter("ExTryToAcquireFastMutex", APC_LEVEL);
+    if (KeWaitForSingleObject(&m->Event, Executive, KernelMode, FALSE, &now) != STATUS_SUCCESS)
+        return FALSE;
+    __atomic_store_n(&m->Owner, (PVOID)KeGetCurrentThread(), __ATOMIC_RELAXED);
+    m->OldIrql = KeGetCurrentIrql();
+    KfRaiseIrql(APC_LEVEL);
+    return TRUE;
+}
+
 VOID ExReleaseFastMutex(PFAST_MUTEX m) {
     KIRQL old = (KIRQL)m->OldIrql;
     if (ndk_verifying() &&

@@ -6,6 +6,7 @@
  */
 #include <setjmp.h>
 #include <stdlib.h>
+#include "ndk/kenv/handle.h"
 #include "ndk/kenv/kenv.h"
 #include "ndk/kenv/objects.h"
 #include "ndk/kenv/tracked.h"
@@ -401,7 +402,8 @@ PKTHREAD KeGetCurrentThread(VOID) {
     return self ? self : &foreign;
 }
 
-static void put_thread(struct _KTHREAD *t) {
+static void put_thread(void *body) {
+    struct _KTHREAD *t = body;
     if (os_u32_fetch_sub_acq_rel(&t->refs, 1) == 1) os_free(t);
 }
 
@@ -432,13 +434,19 @@ NTSTATUS PsCreateSystemThread(PHANDLE handle, ULONG access, POBJECT_ATTRIBUTES a
     t->routine = routine;
     t->context = context;
     t->system = true;
+    HANDLE h = ke_handle_open(KE_HANDLE_THREAD, t, put_thread);
     os_thread id;
-    if (os_thread_start(&id, "ndk-system", run_thread, t) != SN_OK) {
-        os_free(t);
+    if (!h || os_thread_start(&id, "ndk-system", run_thread, t) != SN_OK) {
+        if (h) {
+            ZwClose(h);
+            put_thread(t);
+        } else {
+            os_free(t);
+        }
         return STATUS_INSUFFICIENT_RESOURCES;
     }
     os_thread_detach(id);
-    *handle = t;
+    *handle = h;
     return STATUS_SUCCESS;
 }
 
@@ -454,8 +462,8 @@ NTSTATUS ObReferenceObjectByHandle(HANDLE handle, ACCESS_MASK access, PVOID type
     (void)type;
     (void)mode;
     (void)information;
-    if (!handle) return STATUS_INVALID_HANDLE;
-    struct _KTHREAD *t = handle;
+    struct _KTHREAD *t = ke_handle_body(handle, KE_HANDLE_THREAD);
+    if (!t) return STATUS_INVALID_HANDLE;
     os_u32_fetch_add_relaxed(&t->refs, 1);
     *object = t;
     return STATUS_SUCCESS;
@@ -463,12 +471,6 @@ NTSTATUS ObReferenceObjectByHandle(HANDLE handle, ACCESS_MASK access, PVOID type
 
 VOID ObDereferenceObject(PVOID object) {
     put_thread(object);
-}
-
-NTSTATUS ZwClose(HANDLE handle) {
-    if (!handle) return STATUS_INVALID_HANDLE;
-    put_thread(handle);
-    return STATUS_SUCCESS;
 }
 
 VOID IoCompleteRequest(PIRP irp, CCHAR boost) {
