@@ -56,6 +56,7 @@ extern "C" {
     X(SN_E_MSG_TOO_LONG, "the message is longer than the receive")                                 \
     X(SN_E_PEER_MSG_TOO_LONG, "the peer's receive was shorter than the message")                   \
     X(SN_E_REMOTE, "the request caused an error at the peer")                                      \
+    X(SN_E_REMOTE_RANGE, "a Read goes past the end of the peer's memory")                          \
     X(SN_E_PERM, "permission denied")                                                              \
     X(SN_E_NOT_FOUND, "not found")                                                                 \
     X(SN_E_REMOVED, "the adapter is gone")                                                         \

@@ -19,5 +19,7 @@ struct iw_config iw_config_get(void) {
     return (struct iw_config){ .crc = !crc || strcmp(crc, "off") != 0,
                                .rev = rev && strcmp(rev, "1") == 0 ? 1 : 2,
                                .request_ns =
-                                   milliseconds("SOFTND_MPA_REQUEST_MS", 5000) * OS_NS_PER_MS };
+                                   milliseconds("SOFTND_MPA_REQUEST_MS", 5000) * OS_NS_PER_MS,
+                               .answer_ns =
+                                   milliseconds("SOFTND_MPA_ANSWER_MS", 600000) * OS_NS_PER_MS };
 }

@@ -3,7 +3,9 @@
  *            connection.
  * Owns:    SOFTND_CRC (on, off; default on), SOFTND_MPA_REV (1, 2; default 2),
  *          SOFTND_MPA_REQUEST_MS (1 to 600000; default 5000): how long a start-up frame may take
- *          from its first octet, a request from TCP's accept.
+ *          from its first octet, a request from TCP's accept,
+ *          SOFTND_MPA_ANSWER_MS (1 to 600000; default 600000): how long a peer may take to answer
+ *          a request, or to begin after the answer.
  * Threads: any.   Errors: an unknown value counts as the default.
  */
 #ifndef SN_IWARP_CONFIG_H
@@ -15,7 +17,7 @@
 struct iw_config {
     bool crc;    /* ask for CRC; a peer that asks gets it all the same */
     uint8_t rev; /* MPA revision that an initiator starts with */
-    uint64_t request_ns;
+    uint64_t request_ns, answer_ns;
 };
 struct iw_config iw_config_get(void);
 

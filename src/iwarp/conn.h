@@ -34,7 +34,6 @@ enum {
     IW_HELD_MAX = 65536,  /* bytes read ahead while nothing can be done with them */
 };
 #define IW_CONNECT_NS (20000 * OS_NS_PER_MS) /* TCP connect */
-#define IW_ANSWER_NS (600000 * OS_NS_PER_MS) /* reply, first FPDU: an application is in between */
 #define IW_LINGER_NS (10000 * OS_NS_PER_MS)  /* from our FIN to the peer's */
 #define IW_REPORT_NS (1 * OS_NS_PER_MS)      /* a report that found nothing to ride with */
 #define IW_UNKNOWN_NS (100 * OS_NS_PER_MS)   /* until a silent peer counts as foreign */
@@ -181,6 +180,7 @@ struct iw_conn {
     uint32_t want_ird, want_ord; /* ours, as asked for */
     bool patient;                /* a Send may wait for a receive for ever */
     uint64_t request_ns;         /* [const] for a start-up frame that has begun */
+    uint64_t answer_ns;          /* [const] for the reply; after it, for the first FPDU */
     uint32_t peer_ird, peer_ord;
 
     os_atomic_u32 peer;      /* [tx_lock for writes] enum iw_peer */

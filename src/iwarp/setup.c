@@ -98,7 +98,7 @@ static void connected(struct iw_conn *c) {
         return;
     }
     iw_set_state(c, IW_WAIT_REPLY);
-    iw_arm(c, &c->timer, IW_ANSWER_NS);
+    iw_arm(c, &c->timer, c->answer_ns);
 }
 
 static void refuse_reply(struct iw_conn *c, enum rdmap_cause cause) {
@@ -174,6 +174,7 @@ sn_status iw_connect(struct tp_engine *eng, struct tp_port *port, const struct o
     c->rev = cfg.rev;
     c->crc_asked = cfg.crc;
     c->request_ns = cfg.request_ns;
+    c->answer_ns = cfg.answer_ns;
     c->want_ird = setup->ird;
     c->want_ord = setup->ord;
     c->start = os_zalloc(MPA_START_MAX);
@@ -338,7 +339,7 @@ sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
             c->established_status = SN_OK;
             iw_add_event(c, IW_EV_ESTABLISHED);
         } else {
-            iw_arm(c, &c->timer, IW_ANSWER_NS);
+            iw_arm(c, &c->timer, cfg.answer_ns);
         }
     } else {
         os_u32_store_relaxed(&c->pending, 0); /* this answer says it */

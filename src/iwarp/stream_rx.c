@@ -353,6 +353,7 @@ static void end_response(struct iw_conn *c) {
 }
 
 /* Remote protection errors are about Reads, but for this one. */
+#define CODE_READ_BOUNDS 0x01
 #define CODE_NOT_INVALIDATED 0x09
 
 /* The oldest Send or Write that the peer has seen something of; the one that is still being sent
@@ -398,7 +399,7 @@ static void end_terminate(struct iw_conn *c) {
     if (about_read) {
         victim = iw_fifo_pop(&c->tx.reads);
         if (victim == &c->rtr_read_request) victim = NULL;
-        st = SN_E_RIGHTS;
+        st = t.code == CODE_READ_BOUNDS ? SN_E_REMOTE_RANGE : SN_E_RIGHTS;
     } else if (t.layer == TERMINATE_LAYER_DDP && t.type == 1) {
         if (write) victim = take_oldest_transfer(&c->tx);
         st = SN_E_RIGHTS;

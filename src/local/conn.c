@@ -205,6 +205,7 @@ static sn_status request_status(uint32_t told) {
     case SN_E_RANGE:
     case SN_E_PD:
     case SN_E_FAULT:
+    case SN_E_REMOTE_RANGE:
         return (sn_status)told;
     default:
         return SN_E_REMOTE;
@@ -266,7 +267,7 @@ void lo_refuse(struct lo_conn *c, sn_status st) {
 void lo_settle_locked(struct lo_conn *c) {
     if (!c->tx.failed) return;
     c->tx.failed = false;
-    if (c->refuse_read) c->err_status = ERR_READ | SN_E_RIGHTS;
+    if (c->refuse_read) c->err_status = ERR_READ | c->refuse_read;
     lo_fail(c, c->tx.fail_status);
 }
 

@@ -136,8 +136,8 @@ struct lo_conn {
     uint32_t pd_len;
     uint8_t pd[TP_PRIVATE_DATA_MAX];
 
-    bool refuse_read;    /* [tx_lock] the peer's oldest Read cannot be answered */
-    uint32_t err_status; /* [both locks] what the peer is told when we end; 0: nothing */
+    uint32_t refuse_read; /* [tx_lock] why the peer's oldest Read cannot be answered; 0: it can */
+    uint32_t err_status;  /* [both locks] what the peer is told when we end; 0: nothing */
 
     uint32_t idle_polls; /* [pollers, a lost count is harmless] */
 

@@ -473,6 +473,8 @@ static enum step copy_failed(struct lo_conn *c, sn_status st, bool local) {
     case SN_E_PD:
     case SN_E_RIGHTS:
     case SN_E_RANGE:
+        if (st == SN_E_RANGE && c->tx.cur->op == TP_OP_READ)
+            return fail_request(c, SN_E_REMOTE_RANGE, SN_E_REMOTE);
         return fail_request(c, SN_E_RIGHTS, SN_E_REMOTE);
     default:
         break;
@@ -527,7 +529,7 @@ static enum step answer_read(struct lo_conn *c) {
         put += m;
     }
     if (st != SN_OK) {
-        c->refuse_read = true;
+        c->refuse_read = st == SN_E_RANGE ? SN_E_REMOTE_RANGE : SN_E_RIGHTS;
         note_failure(c, SN_E_WIRE);
         return STEP_FAIL;
     }

@@ -124,6 +124,7 @@ static void disconnected(struct rd_async *a, sn_status st) {
 static void established(struct ndk_request *r, sn_status st) {
     struct ndk_connector *c = (struct ndk_connector *)r->o;
     if (st != SN_OK || ended(c)) return;
+    os_u32_store_release(&c->qp->up, 1);
     ndk_object_get(&c->o);
     c->disconnect_async.done = disconnected;
     if (rd_connector_notify_disconnect(c->rd, &c->disconnect_async) != SN_PENDING)
@@ -221,6 +222,14 @@ static NTSTATUS connect_shared(NDK_CONNECTOR *object, NDK_QP *qp_object,
                          "NdkConnectWithSharedEndpoint", on_done, ctx);
 }
 
+/* A kernel's table may end before this function: a version of 1.2 or 2.0 has no room for it. */
+static void check_version_2_1(struct ndk_connector *c, const char *name) {
+    NDK_VERSION v = c->o.header.Version;
+    if (ndk_verifying() && (v.Major < 2 || (v.Major == 2 && v.Minor < 1)))
+        ndk_violation(NDK_RULE_version, name, c,
+                      "the adapter reports %u.%u, the function is of 2.1", v.Major, v.Minor);
+}
+
 static NTSTATUS complete_with(NDK_CONNECTOR *object, const char *name,
                               NDK_FN_DISCONNECT_EVENT_CALLBACK *event,
                               NDK_FN_DISCONNECT_EVENT_CALLBACK_EX *event_ex, PVOID event_ctx,
@@ -234,6 +243,7 @@ static NTSTATUS complete_with(NDK_CONNECTOR *object, const char *name,
     c->on_disconnect_ex = event_ex;
     c->disconnect_ctx = event_ctx;
     r->before = established;
+    os_u32_store_relaxed(&c->answered, 1);
     return ndk_request_started(r, rd_connector_complete(c->rd, &r->async));
 }
 
@@ -244,6 +254,7 @@ static NTSTATUS complete(NDK_CONNECTOR *object, NDK_FN_DISCONNECT_EVENT_CALLBACK
 
 static NTSTATUS complete_ex(NDK_CONNECTOR *object, NDK_FN_DISCONNECT_EVENT_CALLBACK_EX *event,
                             PVOID event_ctx, NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx) {
+    check_version_2_1((struct ndk_connector *)object, "NdkCompleteConnectEx");
     return complete_with(object, "NdkCompleteConnectEx", NULL, event, event_ctx, on_done, ctx);
 }
 
@@ -268,6 +279,7 @@ static NTSTATUS accept_with(NDK_CONNECTOR *object, NDK_QP *qp_object, ULONG ird,
     c->disconnect_ctx = event_ctx;
     r->map = ndk_accept_status;
     r->before = established;
+    os_u32_store_relaxed(&c->answered, 1);
     remember_limits(c, ird, ord);
     join_qp(c, qp);
     return ndk_request_started(r,
@@ -284,6 +296,7 @@ static NTSTATUS accept_on(NDK_CONNECTOR *object, NDK_QP *qp, ULONG ird, ULONG or
 static NTSTATUS accept_ex(NDK_CONNECTOR *object, NDK_QP *qp, ULONG ird, ULONG ord, CONST VOID *pd,
                           ULONG pd_len, NDK_FN_DISCONNECT_EVENT_CALLBACK_EX *event, PVOID event_ctx,
                           NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx) {
+    check_version_2_1((struct ndk_connector *)object, "NdkAcceptEx");
     return accept_with(object, qp, ird, ord, pd, pd_len, "NdkAcceptEx", NULL, event, event_ctx,
                        on_done, ctx);
 }
@@ -293,7 +306,7 @@ static NTSTATUS reject(NDK_CONNECTOR *object, CONST VOID *pd, ULONG pd_len) {
     NDK_ENTER(object, NdkObjectTypeConnector, "NdkReject", STATUS_INVALID_PARAMETER);
     NTSTATUS status = check_private_data(pd, pd_len, rd_limits_get()->max_callee_data_bytes);
     if (status != STATUS_SUCCESS) return status;
-    return ndk_connect_status(rd_connector_reject(c->rd, pd, pd_len));
+    return ndk_accept_status(rd_connector_reject(c->rd, pd, pd_len));
 }
 
 /* ---- questions ---- */
@@ -309,6 +322,9 @@ static NTSTATUS connection_data(NDK_CONNECTOR *object, ULONG *inbound, ULONG *ou
                       "no buffer for private data, but a length of %u", *pd_len);
         return STATUS_INVALID_PARAMETER;
     }
+    if (os_u32_load_relaxed(&c->answered))
+        ndk_warning(NDK_RULE_late_connection_data, "NdkGetConnectionData", object,
+                    "after CompleteConnect or Accept some providers have nothing to tell");
     sn_status st = rd_connector_read_limits(c->rd, &in, &out);
     if (st != SN_OK) return ndk_connect_status(st);
     if (inbound) *inbound = SN_MIN(in, c->asked ? c->ird : lim->max_ird);

@@ -117,11 +117,10 @@ static NTSTATUS resize(NDK_CQ *object, ULONG depth, NDK_FN_REQUEST_COMPLETION *o
 
 static VOID arm(NDK_CQ *object, ULONG type) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
-    enum rd_notify n = type == NDK_CQ_NOTIFY_ERRORS      ? RD_NOTIFY_ERRORS
+    enum rd_notify n = type == NDK_CQ_NOTIFY_ERRORS      ? RD_NOTIFY_QUEUE
                        : type == NDK_CQ_NOTIFY_SOLICITED ? RD_NOTIFY_SOLICITED
                                                          : RD_NOTIFY_ANY;
     if (type > NDK_CQ_NOTIFY_SOLICITED) return; /* there is no status to answer with */
-    os_u32_store_relaxed(&cq->ever_armed, 1);
     if (rd_cq_arm(cq->rd, n) != SN_OK) return;
 }
 
@@ -147,20 +146,20 @@ static NDK_OPERATION_TYPE type_of(const struct rd_completion *c) {
 
 enum { CHUNK = 32 };
 
-static ULONG bytes_of(const struct ndk_cq *cq, const struct rd_completion *c) {
+/* The results, once as the provider gives them and once for the verifier's table, with `verify` a
+ * constant: without the verifier nothing asks for it. A consumer's context is behind a shadow, and
+ * what the interface leaves undefined is something that nobody can use. */
+
+static inline ULONG bytes_of(const struct rd_completion *c, bool verify) {
     if (c->type == RD_RECEIVE && c->status == SN_OK) return c->bytes;
-    return cq->o.ad->verify ? 0xDDDDDDDD : 0; /* undefined: nobody may use it */
+    return verify ? 0xDDDDDDDD : 0;
 }
 
-static PVOID context_of(const struct ndk_cq *cq, const struct rd_completion *c) {
-    return cq->o.ad->verify ? ndk_shadow_context(c->qp_context) : c->qp_context;
+static inline PVOID context_of(const struct rd_completion *c, bool verify) {
+    return verify ? ndk_shadow_context(c->qp_context) : c->qp_context;
 }
 
-static void seen(const struct ndk_cq *cq, const struct rd_completion *c) {
-    if (cq->o.ad->verify) ndk_shadow_result(c->qp_context, c);
-}
-
-static ULONG results(NDK_CQ *object, NDK_RESULT out[], ULONG count) {
+static inline ULONG take(NDK_CQ *object, NDK_RESULT out[], ULONG count, bool verify) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
     struct rd_completion c[CHUNK];
     ULONG n = 0;
@@ -169,17 +168,17 @@ static ULONG results(NDK_CQ *object, NDK_RESULT out[], ULONG count) {
         uint32_t got = rd_cq_poll(cq->rd, c, want);
         for (uint32_t i = 0; i < got; i++, n++) {
             out[n] = (NDK_RESULT){ .Status = ndk_completion_status(c[i].status),
-                                   .BytesTransferred = bytes_of(cq, &c[i]),
-                                   .QPContext = context_of(cq, &c[i]),
+                                   .BytesTransferred = bytes_of(&c[i], verify),
+                                   .QPContext = context_of(&c[i], verify),
                                    .RequestContext = c[i].request_context };
-            seen(cq, &c[i]);
+            if (verify) ndk_shadow_result(c[i].qp_context, &c[i]);
         }
         if (got < want) break;
     }
     return n;
 }
 
-static ULONG results_ex(NDK_CQ *object, NDK_RESULT_EX out[], ULONG count) {
+static inline ULONG take_ex(NDK_CQ *object, NDK_RESULT_EX out[], ULONG count, bool verify) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
     struct rd_completion c[CHUNK];
     ULONG n = 0;
@@ -188,17 +187,33 @@ static ULONG results_ex(NDK_CQ *object, NDK_RESULT_EX out[], ULONG count) {
         uint32_t got = rd_cq_poll(cq->rd, c, want);
         for (uint32_t i = 0; i < got; i++, n++) {
             out[n] = (NDK_RESULT_EX){ .Status = ndk_completion_status(c[i].status),
-                                      .BytesTransferred = bytes_of(cq, &c[i]),
-                                      .QPContext = context_of(cq, &c[i]),
+                                      .BytesTransferred = bytes_of(&c[i], verify),
+                                      .QPContext = context_of(&c[i], verify),
                                       .RequestContext = c[i].request_context,
                                       .Type = type_of(&c[i]),
                                       .ProviderErrorCode = (ULONG)c[i].status,
                                       .TypeSpecificCompletionOutput = c[i].invalidated_token };
-            seen(cq, &c[i]);
+            if (verify) ndk_shadow_result(c[i].qp_context, &c[i]);
         }
         if (got < want) break;
     }
     return n;
+}
+
+static ULONG results(NDK_CQ *cq, NDK_RESULT out[], ULONG count) {
+    return take(cq, out, count, false);
+}
+
+static ULONG results_ex(NDK_CQ *cq, NDK_RESULT_EX out[], ULONG count) {
+    return take_ex(cq, out, count, false);
+}
+
+ULONG ndk_verify_take(NDK_CQ *cq, NDK_RESULT out[], ULONG count) {
+    return take(cq, out, count, true);
+}
+
+ULONG ndk_verify_take_ex(NDK_CQ *cq, NDK_RESULT_EX out[], ULONG count) {
+    return take_ex(cq, out, count, true);
 }
 
 static NTSTATUS moderate(NDK_CQ *object, ULONG interval, ULONG count) {

@@ -42,21 +42,53 @@ void ndk_lam_unuse(struct ndk_lam *lam) {
     if (os_ref_put(&lam->refs)) os_free(lam);
 }
 
-/* BuildLAM has no object of its own to hold; the adapter stands in through a token object. */
+/* BuildLAM has no object of its own to hold; the adapter stands in through a token object. While
+ * the request is pending nothing is told: a consumer that does not wait finds nothing. */
 struct build {
     struct ndk_object o;
+    struct ndk_lam *lam;
+    NDK_LOGICAL_ADDRESS_MAPPING *out;
+    ULONG *size, *fbo;
 };
 
-static NTSTATUS answer(struct ndk_adapter *ad, NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx,
-                       NTSTATUS st) {
-    if (!on_done) return st;
-    struct build *b = ndk_object_new(ad, sizeof *b, NdkObjectTypeUndefined, NULL, NULL, 0);
-    if (!b) return st;
+static void tell(struct ndk_lam *lam, NDK_LOGICAL_ADDRESS_MAPPING *out, ULONG *size, ULONG *fbo) {
+    ULONG pages = (ULONG)rd_io_pages(lam->io);
+    out->AdapterContext = lam;
+    out->AdapterPageCount = pages;
+    for (ULONG i = 0; i < pages; i++)
+        (&out->AdapterPageArray[0])[i].QuadPart = (LONGLONG)rd_io_page(lam->io, i);
+    *size = (ULONG)(offsetof(NDK_LOGICAL_ADDRESS_MAPPING, AdapterPageArray) +
+                    pages * sizeof(NDK_LOGICAL_ADDRESS));
+    *fbo = lam->fbo;
+}
+
+static void tell_first(struct ndk_request *r, sn_status st) {
+    struct build *b = (struct build *)r->o;
+    (void)st;
+    tell(b->lam, b->out, b->size, b->fbo);
+}
+
+static NTSTATUS answer(struct ndk_adapter *ad, struct ndk_lam *lam,
+                       NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx,
+                       NDK_LOGICAL_ADDRESS_MAPPING *out, ULONG *size, ULONG *fbo) {
+    enum ndk_how how = on_done ? ndk_choose() : NDK_NOW;
+    struct build *b = NULL;
+    if (how != NDK_NOW) b = ndk_object_new(ad, sizeof *b, NdkObjectTypeUndefined, NULL, NULL, 0);
+    if (!b) {
+        tell(lam, out, size, fbo);
+        return STATUS_SUCCESS;
+    }
     b->o.forced = true;
     os_u32_store_release(&b->o.closing, 1);
-    st = ndk_answer(&b->o, "NdkBuildLAM", on_done, ctx, st);
+    b->lam = lam;
+    b->out = out;
+    b->size = size;
+    b->fbo = fbo;
+    NTSTATUS status =
+        ndk_answer_as(&b->o, "NdkBuildLAM", on_done, ctx, STATUS_SUCCESS, how, tell_first);
+    if (status != STATUS_PENDING) tell(lam, out, size, fbo);
     ndk_object_put(&b->o);
-    return st;
+    return status;
 }
 
 NTSTATUS ndk_build_lam(NDK_ADAPTER *adapter, MDL *mdl, SIZE_T length,
@@ -91,16 +123,10 @@ NTSTATUS ndk_build_lam(NDK_ADAPTER *adapter, MDL *mdl, SIZE_T length,
     lam->va = va;
     lam->len = length;
     lam->fbo = BYTE_OFFSET(va);
-    out->AdapterContext = lam;
-    out->AdapterPageCount = pages;
-    for (ULONG i = 0; i < pages; i++)
-        (&out->AdapterPageArray[0])[i].QuadPart = (LONGLONG)rd_io_page(lam->io, i);
-    *size = (ULONG)need;
-    *fbo = lam->fbo;
     os_lock_enter(&ad->lock);
     sn_list_push_back(&ad->lams, &lam->link);
     os_lock_leave(&ad->lock);
-    return answer(ad, on_done, ctx, STATUS_SUCCESS);
+    return answer(ad, lam, on_done, ctx, out, size, fbo);
 }
 
 VOID ndk_release_lam(NDK_ADAPTER *adapter, NDK_LOGICAL_ADDRESS_MAPPING *mapping) {

@@ -4,8 +4,10 @@
  * until the connect event hands it to the consumer.
  */
 #include "ndk/ndk.h"
+#include "os/prim/clock.h"
 
 enum { BACKLOG = 128, PORT_TRIES = 16 };
+#define RETRY_NS (20 * OS_NS_PER_MS) /* there was no memory for the next request */
 
 /* ---- requests ---- */
 
@@ -40,14 +42,15 @@ static bool run_request(struct ndk_job *job) {
     struct ndk_listener *l = SN_CONTAINER(job, struct ndk_listener, job);
     struct ndk_connector *c = l->next;
     l->next = NULL;
-    bool refuse =
-        l->result != SN_OK || os_u32_load_acquire(&l->paused) || os_u32_load_acquire(&l->stopped);
-    if (refuse)
+    if (c &&
+        (l->result != SN_OK || os_u32_load_acquire(&l->paused) || os_u32_load_acquire(&l->stopped)))
         ndk_connector_discard(c); /* the peer is told as if nobody listened */
-    else
+    else if (c)
         give(l, c);
-    bool more = l->result == SN_OK && !os_u32_load_acquire(&l->stopped);
-    if (!more || wait_for_next(l) != SN_OK) ndk_object_put(&l->o);
+    if (l->result != SN_OK || os_u32_load_acquire(&l->stopped))
+        ndk_object_put(&l->o);
+    else if (wait_for_next(l) != SN_OK) /* requests queue up meanwhile */
+        ndk_job_post_at(l->o.ad, &l->o.strand, &l->job, os_now_ns() + RETRY_NS);
     return true;
 }
 

@@ -14,6 +14,27 @@ static void mr_teardown(struct ndk_object *o) {
     rd_region_destroy(mr->rd);
 }
 
+/* The next window that still counts as bound to mr, but that the peer has invalidated. */
+static bool forget_window_locked(struct ndk_object *o, struct ndk_mr *mr) {
+    if (o->header.ObjectType != NdkObjectTypeMw) return false;
+    struct ndk_mw *mw = (struct ndk_mw *)o;
+    os_lock_enter(&mw->lock);
+    bool over = mw->mr == mr && rd_window_token(mw->rd) == 0;
+    if (over) mw->mr = NULL;
+    os_lock_leave(&mw->lock);
+    return over;
+}
+
+static void mr_begin_close(struct ndk_object *o) {
+    uint32_t over = 0;
+    os_lock_enter(&o->ad->lock);
+    SN_LIST_FOR(it, &o->ad->objects)
+    over += forget_window_locked(SN_CONTAINER(it, struct ndk_object, all), (struct ndk_mr *)o);
+    os_lock_leave(&o->ad->lock);
+    for (; over != 0; over--)
+        ndk_object_put(o); /* never the last: the caller has one */
+}
+
 static uint32_t region_flags(ULONG flags) {
     uint32_t out = 0;
     if (flags & NDK_MR_FLAG_ALLOW_LOCAL_WRITE) out |= RD_LOCAL_WRITE;
@@ -72,7 +93,6 @@ static NTSTATUS deregister_mr(NDK_MR *object, NDK_FN_REQUEST_COMPLETION *on_done
                       "a fast-registered region is invalidated, not deregistered");
         return STATUS_INVALID_DEVICE_REQUEST;
     }
-    uint32_t token = rd_region_remote_token(mr->rd);
     sn_status st = rd_region_deregister(mr->rd);
     if (st == SN_E_REQUEST)
         ndk_violation(NDK_RULE_mr_state, "NdkDeregisterMr", mr, "the region is not registered");
@@ -80,7 +100,6 @@ static NTSTATUS deregister_mr(NDK_MR *object, NDK_FN_REQUEST_COMPLETION *on_done
     os_lock_enter(&mr->lock);
     mr->state = NDK_MR_NEW;
     mr->mdl = NULL;
-    mr->old_token = token;
     os_lock_leave(&mr->lock);
     return ndk_answer(&mr->o, "NdkDeregisterMr", on_done, ctx, STATUS_SUCCESS);
 }
@@ -150,6 +169,7 @@ NTSTATUS ndk_create_mr(NDK_PD *object, BOOLEAN fast, NDK_FN_CREATE_COMPLETION *o
     os_lock_init(&mr->lock, OS_RANK_REQUEST);
     mr->fast = fast != 0;
     mr->pd = pd;
+    mr->o.begin_close = mr_begin_close;
     mr->o.teardown = mr_teardown;
     return ndk_answer_create(&mr->o, "NdkCreateMr", on_created, ctx, out);
 }

@@ -127,14 +127,13 @@ struct ndk_mr {
     bool fast;
     struct ndk_pd *pd;
     os_lock lock;            /* rank REQUEST */
-    enum ndk_mr_state state; /* [lock] as of the last post */
+    enum ndk_mr_state state; /* [lock] as of the last post; fast ones: only for the verifier */
     const MDL *mdl;          /* [lock] while registered */
     uint64_t base;           /* [lock] virtual addresses of the region */
     uint64_t len;            /* [lock] */
     ULONG flags;             /* [lock] NDK_MR_FLAG_* or NDK_OP_FLAG_* */
     ULONG max_pages;         /* [lock] */
     bool remote;             /* [lock] */
-    uint32_t old_token;      /* [lock] the last remote token that ended */
     struct ndk_lam *lam[16]; /* [lock] verifier: mappings the registration uses */
 };
 
@@ -169,12 +168,13 @@ struct ndk_qp {
     struct ndk_cq *receive_cq, *initiator_cq;
     struct ndk_srq *srq;
     PVOID context;
-    ULONG receive_depth, initiator_depth, receive_sge, initiator_sge, inline_bytes;
+    ULONG receive_depth, initiator_depth, receive_sge, initiator_sge, read_sge, inline_bytes;
     os_atomic_ptr connector; /* struct ndk_connector, while it is associated; not counted */
     os_lock lock;            /* rank REQUEST: the connector pointer against its close */
     struct ndk_shadow *shadow;
     os_atomic_u32 initiator_call, receive_call;
     os_atomic_u32 flushed;
+    os_atomic_u32 up, receives; /* verifier: was connected, had a receive */
 };
 
 struct ndk_endpoint; /* an address in use */
@@ -183,10 +183,11 @@ struct ndk_connector {
     struct ndk_object o;
     struct rd_connector *rd; /* NULL once closed */
     struct ndk_endpoint *endpoint;
-    os_lock lock;     /* rank LEAF */
-    bool local_end;   /* [lock] disconnected, flushed or closed from here: no event */
-    bool event_given; /* [lock] */
-    ULONG ird, ord;   /* as asked for, capped */
+    os_lock lock;           /* rank LEAF */
+    bool local_end;         /* [lock] disconnected, flushed or closed from here: no event */
+    bool event_given;       /* [lock] */
+    os_atomic_u32 answered; /* verifier: CompleteConnect or Accept was called */
+    ULONG ird, ord;         /* as asked for, capped */
     bool asked;
     struct ndk_qp *qp;
     NDK_FN_DISCONNECT_EVENT_CALLBACK *on_disconnect;
@@ -292,6 +293,10 @@ extern struct ndk_options ndk_options;
 void ndk_options_load(void);
 enum ndk_how { NDK_NOW, NDK_LATER, NDK_EARLY };
 enum ndk_how ndk_choose(void);
+/* ndk_answer in a chosen way; `before` runs ahead of the callback, and not for NDK_NOW. */
+NTSTATUS ndk_answer_as(struct ndk_object *o, const char *name, NDK_FN_REQUEST_COMPLETION *on_done,
+                       PVOID ctx, NTSTATUS st, enum ndk_how how,
+                       void (*before)(struct ndk_request *r, sn_status st));
 /* True if this post has to fail. */
 bool ndk_fail_post(void);
 
@@ -378,6 +383,9 @@ PVOID ndk_shadow_context(const struct ndk_shadow *s);
 /* A result was taken from the queue. */
 void ndk_shadow_result(struct ndk_shadow *s, const struct rd_completion *c);
 void ndk_verify_cq_closed(struct ndk_cq *cq);
+/* NdkGetCqResults and NdkGetCqResultsEx of a queue whose adapter is verified (cq.c). */
+ULONG ndk_verify_take(NDK_CQ *cq, NDK_RESULT out[], ULONG count);
+ULONG ndk_verify_take_ex(NDK_CQ *cq, NDK_RESULT_EX out[], ULONG count);
 void ndk_verify_mr_ended(struct ndk_mr *mr);
 
 #define NDK_OBJ(p) ((struct ndk_object *)(p))

@@ -6,7 +6,8 @@
 #include "ndk/ndk.h"
 
 enum {
-    SGE_MAX = 32, /* above every limit of the core, so that the core judges */
+    SGE_MAX = 16,     /* of every request that is not inline; rd_limits_get() */
+    INLINE_MAX = 512, /* likewise */
     COMMON_FLAGS = NDK_OP_FLAG_SILENT_SUCCESS | NDK_OP_FLAG_READ_FENCE | NDK_OP_FLAG_DEFER,
     SEND_FLAGS = COMMON_FLAGS | NDK_OP_FLAG_SEND_AND_SOLICIT_EVENT | NDK_OP_FLAG_INLINE,
     WRITE_FLAGS = COMMON_FLAGS | NDK_OP_FLAG_INLINE,
@@ -42,8 +43,13 @@ static NTSTATUS posted(struct ndk_qp *qp, sn_status st) {
     return ndk_post_status(st);
 }
 
-static bool refuse(struct ndk_qp *qp, ULONG flags, ULONG allowed, ULONG count, NTSTATUS *status) {
-    if (SN_UNLIKELY(flags & ~allowed) || SN_UNLIKELY(count > SGE_MAX)) {
+/* A flag of two bits is whole or not there. */
+static bool half_a_right(ULONG flags) {
+    return (flags & NDK_OP_FLAG_ALLOW_REMOTE_WRITE) != 0 && !remote_write(flags);
+}
+
+static bool refuse(struct ndk_qp *qp, ULONG flags, ULONG allowed, NTSTATUS *status) {
+    if (SN_UNLIKELY(flags & ~allowed)) {
         *status = posted(qp, SN_E_PARAM);
         return true;
     }
@@ -54,14 +60,48 @@ static bool refuse(struct ndk_qp *qp, ULONG flags, ULONG allowed, ULONG count, N
     return false;
 }
 
+/* What the core is given in place of the consumer's segments: the same, or (inline, which may have
+ * any number of segments) their bytes in one. */
+struct segments {
+    struct tp_sge sge[SGE_MAX];
+    ULONG count;
+    uint8_t bytes[INLINE_MAX];
+};
+
+static sn_status gather(struct segments *s, CONST NDK_SGE *sgl, ULONG count, ULONG most) {
+    size_t n = 0;
+    for (ULONG i = 0; i < count; i++) {
+        if (sgl[i].Length > most - n) return SN_E_TOO_LONG;
+        if (sgl[i].Length) memcpy(s->bytes + n, sgl[i].VirtualAddress, sgl[i].Length);
+        n += sgl[i].Length;
+    }
+    s->sge[0] = (struct tp_sge){ s->bytes, (uint32_t)n, 0 };
+    s->count = 1;
+    return SN_OK;
+}
+
+static sn_status take(struct ndk_qp *qp, struct segments *s, CONST NDK_SGE *sgl, ULONG count,
+                      ULONG limit, ULONG flags) {
+    if (SN_UNLIKELY(count && !sgl)) return SN_E_PARAM;
+    if (SN_UNLIKELY(count > limit)) {
+        if (!(flags & NDK_OP_FLAG_INLINE)) return SN_E_TOO_MANY_SGE;
+        if (count > SGE_MAX) return gather(s, sgl, count, qp->inline_bytes);
+    }
+    convert(s->sge, sgl, count);
+    s->count = count;
+    return SN_OK;
+}
+
 static NTSTATUS send_with(NDK_QP *object, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, ULONG flags,
                           uint32_t more, UINT32 token) {
     struct ndk_qp *qp = (struct ndk_qp *)object;
-    struct tp_sge sge[SGE_MAX];
+    struct segments s;
     NTSTATUS status;
-    if (refuse(qp, flags, SEND_FLAGS, count, &status)) return status;
-    convert(sge, sgl, count);
-    return posted(qp, rd_qp_send(qp->rd, ctx, sge, count, post_flags(flags) | more, token));
+    if (refuse(qp, flags, SEND_FLAGS, &status)) return status;
+    sn_status st = take(qp, &s, sgl, count, qp->initiator_sge, flags);
+    if (SN_LIKELY(st == SN_OK))
+        st = rd_qp_send(qp->rd, ctx, s.sge, s.count, post_flags(flags) | more, token);
+    return posted(qp, st);
 }
 
 static NTSTATUS send_plain(NDK_QP *object, PVOID ctx, CONST NDK_SGE *sgl, ULONG count,
@@ -76,31 +116,36 @@ static NTSTATUS send_and_invalidate(NDK_QP *object, PVOID ctx, CONST NDK_SGE *sg
 
 static NTSTATUS receive(NDK_QP *object, PVOID ctx, CONST NDK_SGE *sgl, ULONG count) {
     struct ndk_qp *qp = (struct ndk_qp *)object;
-    struct tp_sge sge[SGE_MAX];
-    if (count > SGE_MAX) return STATUS_INVALID_PARAMETER;
+    struct segments s;
     if (ndk_fail_post()) return STATUS_INSUFFICIENT_RESOURCES;
-    convert(sge, sgl, count);
-    return ndk_post_status(rd_qp_receive(qp->rd, ctx, sge, count));
+    sn_status st = take(qp, &s, sgl, count, qp->receive_sge, 0);
+    if (SN_LIKELY(st == SN_OK)) st = rd_qp_receive(qp->rd, ctx, s.sge, s.count);
+    return ndk_post_status(st);
 }
 
 static NTSTATUS write(NDK_QP *object, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, UINT64 address,
                       UINT32 token, ULONG flags) {
     struct ndk_qp *qp = (struct ndk_qp *)object;
-    struct tp_sge sge[SGE_MAX];
+    struct segments s;
     NTSTATUS status;
-    if (refuse(qp, flags, WRITE_FLAGS, count, &status)) return status;
-    convert(sge, sgl, count);
-    return posted(qp, rd_qp_write(qp->rd, ctx, sge, count, address, token, post_flags(flags)));
+    if (refuse(qp, flags, WRITE_FLAGS, &status)) return status;
+    sn_status st = take(qp, &s, sgl, count, qp->initiator_sge, flags);
+    if (SN_LIKELY(st == SN_OK))
+        st = rd_qp_write(qp->rd, ctx, s.sge, s.count, address, token, post_flags(flags));
+    return posted(qp, st);
 }
 
+/* The adapter's limit for Reads stands above the queue pair's for requests. */
 static NTSTATUS read(NDK_QP *object, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, UINT64 address,
                      UINT32 token, ULONG flags) {
     struct ndk_qp *qp = (struct ndk_qp *)object;
-    struct tp_sge sge[SGE_MAX];
+    struct segments s;
     NTSTATUS status;
-    if (refuse(qp, flags, READ_FLAGS, count, &status)) return status;
-    convert(sge, sgl, count);
-    return posted(qp, rd_qp_read(qp->rd, ctx, sge, count, address, token, post_flags(flags)));
+    if (refuse(qp, flags, READ_FLAGS, &status)) return status;
+    sn_status st = take(qp, &s, sgl, count, qp->read_sge, flags);
+    if (SN_LIKELY(st == SN_OK))
+        st = rd_qp_read(qp->rd, ctx, s.sge, s.count, address, token, post_flags(flags));
+    return posted(qp, st);
 }
 
 static NTSTATUS bind_window(NDK_QP *object, PVOID ctx, NDK_MR *mr_object, NDK_MW *mw_object,
@@ -109,8 +154,8 @@ static NTSTATUS bind_window(NDK_QP *object, PVOID ctx, NDK_MR *mr_object, NDK_MW
     struct ndk_mr *mr = (struct ndk_mr *)mr_object, *old = NULL;
     struct ndk_mw *mw = (struct ndk_mw *)mw_object;
     NTSTATUS status;
-    if (!mr || !mw) return posted(qp, SN_E_PARAM);
-    if (refuse(qp, flags, BIND_FLAGS, 0, &status)) return status;
+    if (!mr || !mw || half_a_right(flags)) return posted(qp, SN_E_PARAM);
+    if (refuse(qp, flags, BIND_FLAGS, &status)) return status;
     uint32_t rights = ((flags & NDK_OP_FLAG_ALLOW_REMOTE_READ) ? RD_REMOTE_READ : 0) |
                       (remote_write(flags) ? RD_REMOTE_WRITE : 0);
     sn_status st = rd_qp_bind(qp->rd, ctx, mr->rd, mw->rd, va, length, rights, post_flags(flags));
@@ -133,24 +178,16 @@ static NTSTATUS fast_register(NDK_QP *object, PVOID ctx, NDK_MR *mr_object, ULON
     struct ndk_mr *mr = (struct ndk_mr *)mr_object;
     NTSTATUS status;
     if (!mr || !mr->fast) return posted(qp, SN_E_PARAM);
-    if (refuse(qp, flags, FAST_FLAGS, 0, &status)) return status;
+    if (half_a_right(flags) && !(flags & NDK_OP_FLAG_ALLOW_LOCAL_WRITE))
+        return posted(qp, SN_E_PARAM);
+    if (refuse(qp, flags, FAST_FLAGS, &status)) return status;
     uint32_t rights = ((flags & NDK_OP_FLAG_ALLOW_LOCAL_WRITE) ? RD_LOCAL_WRITE : 0) |
                       ((flags & NDK_OP_FLAG_ALLOW_REMOTE_READ) ? RD_REMOTE_READ : 0) |
                       (remote_write(flags) ? RD_REMOTE_WRITE : 0) |
                       ((flags & NDK_OP_FLAG_RDMA_READ_SINK) ? RD_READ_SINK : 0);
-    uint32_t old_token = rd_region_remote_token(mr->rd);
     sn_status st =
         rd_qp_fast_register(qp->rd, ctx, mr->rd, (const uint64_t *)pages, count, fbo, length,
                             (uint64_t)(uintptr_t)base, rights, post_flags(flags));
-    if (st == SN_OK) {
-        os_lock_enter(&mr->lock);
-        mr->state = NDK_MR_FAST_REGISTERED;
-        mr->base = (uint64_t)(uintptr_t)base;
-        mr->len = length;
-        mr->flags = flags;
-        if (old_token != rd_region_remote_token(mr->rd)) mr->old_token = old_token;
-        os_lock_leave(&mr->lock);
-    }
     return posted(qp, st);
 }
 
@@ -161,16 +198,8 @@ static NTSTATUS invalidate(NDK_QP *object, PVOID ctx, NDK_OBJECT_HEADER *what, U
     bool region = what && what->ObjectType == NdkObjectTypeMr;
     if (!what || (!region && what->ObjectType != NdkObjectTypeMw) || (region && !mr->fast))
         return posted(qp, SN_E_PARAM);
-    if (refuse(qp, flags, COMMON_FLAGS, 0, &status)) return status;
-    if (region) {
-        sn_status st = rd_qp_invalidate_region(qp->rd, ctx, mr->rd, post_flags(flags));
-        if (st == SN_OK) {
-            os_lock_enter(&mr->lock);
-            mr->state = NDK_MR_FAST_READY;
-            os_lock_leave(&mr->lock);
-        }
-        return posted(qp, st);
-    }
+    if (refuse(qp, flags, COMMON_FLAGS, &status)) return status;
+    if (region) return posted(qp, rd_qp_invalidate_region(qp->rd, ctx, mr->rd, post_flags(flags)));
     struct ndk_mw *mw = (struct ndk_mw *)what;
     sn_status st = rd_qp_invalidate(qp->rd, ctx, mw->rd, post_flags(flags));
     if (st == SN_OK) {
@@ -237,8 +266,10 @@ static NTSTATUS create(struct ndk_pd *pd, struct ndk_cq *rcq, struct ndk_cq *icq
     qp->initiator_depth = at.initiator_depth;
     qp->receive_sge = srq ? srq->max_sge : at.max_receive_sge;
     qp->initiator_sge = at.max_initiator_sge;
+    qp->read_sge = rd_limits_get()->max_read_sge;
     qp->inline_bytes = at.inline_bytes;
     os_lock_init(&qp->lock, OS_RANK_REQUEST);
+    if (at.max_initiator_sge < qp->read_sge) at.max_initiator_sge = qp->read_sge;
     at.context = context;
     at.receive_cq = rcq->rd;
     at.initiator_cq = icq->rd;

@@ -70,12 +70,19 @@ static NTSTATUS later(struct ndk_request *r, NTSTATUS st, enum ndk_how how) {
     return STATUS_PENDING;
 }
 
-NTSTATUS ndk_answer(struct ndk_object *o, const char *name, NDK_FN_REQUEST_COMPLETION *on_done,
-                    PVOID ctx, NTSTATUS st) {
-    enum ndk_how how = ndk_choose();
+NTSTATUS ndk_answer_as(struct ndk_object *o, const char *name, NDK_FN_REQUEST_COMPLETION *on_done,
+                       PVOID ctx, NTSTATUS st, enum ndk_how how,
+                       void (*before)(struct ndk_request *r, sn_status st)) {
     if (how == NDK_NOW || !on_done) return st;
     struct ndk_request *r = ndk_request_new(o, name, on_done, ctx);
-    return r ? later(r, st, how) : st;
+    if (!r) return st;
+    r->before = before;
+    return later(r, st, how);
+}
+
+NTSTATUS ndk_answer(struct ndk_object *o, const char *name, NDK_FN_REQUEST_COMPLETION *on_done,
+                    PVOID ctx, NTSTATUS st) {
+    return ndk_answer_as(o, name, on_done, ctx, st, ndk_choose(), NULL);
 }
 
 NTSTATUS ndk_answer_create(struct ndk_object *o, const char *name,

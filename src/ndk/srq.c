@@ -71,8 +71,9 @@ static NTSTATUS modify(NDK_SRQ *object, ULONG depth, ULONG threshold,
 
 static NTSTATUS receive(NDK_SRQ *object, PVOID ctx, CONST NDK_SGE *sgl, ULONG count) {
     struct ndk_srq *srq = (struct ndk_srq *)object;
-    struct tp_sge sge[32];
-    if (count > SN_ARRAY_LEN(sge)) return STATUS_INVALID_PARAMETER;
+    struct tp_sge sge[16]; /* rd_limits_get() */
+    if (count > srq->max_sge || count > SN_ARRAY_LEN(sge) || (count && !sgl))
+        return STATUS_INVALID_PARAMETER;
     for (ULONG i = 0; i < count; i++)
         sge[i] = (struct tp_sge){ sgl[i].VirtualAddress, sgl[i].Length, sgl[i].MemoryRegionToken };
     if (ndk_fail_post()) return STATUS_INSUFFICIENT_RESOURCES;

@@ -71,6 +71,7 @@ NTSTATUS ndk_status(sn_status st) {
     case SN_E_PEER_MSG_TOO_LONG:
         return STATUS_INVALID_BUFFER_SIZE;
     case SN_E_REMOTE:
+    case SN_E_REMOTE_RANGE:
         return STATUS_REMOTE_RESOURCES;
     case SN_E_PERM:
         return STATUS_ACCESS_DENIED;

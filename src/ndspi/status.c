@@ -26,6 +26,7 @@ HRESULT ndspi_status(sn_status st) {
     case SN_E_RIGHTS:
     case SN_E_PD:
     case SN_E_FAULT:
+    case SN_E_REMOTE_RANGE:
         return ND_ACCESS_VIOLATION;
     case SN_E_FULL:
         return ND_NO_MORE_ENTRIES;
@@ -117,6 +118,7 @@ HRESULT ndspi_status_completion(sn_status st) {
     case SN_E_PEER_MSG_TOO_LONG:
     case SN_E_REQUEST:
     case SN_E_REMOTE:
+    case SN_E_REMOTE_RANGE:
         return ndspi_status(st);
     case SN_E_TOO_LONG: /* found late: more data than can be sent */
     case SN_E_TOO_MANY_SGE:

@@ -170,7 +170,7 @@ static void fire_locked(struct rd_cq *cq, bool errors_too, struct rd_fire *f) {
     SN_LIST_FOR_SAFE(it, tmp, &cq->pending) {
         struct rd_async *a = SN_CONTAINER(it, struct rd_async, link);
         uint64_t type = a->core;
-        if (type == RD_NOTIFY_ERRORS && !errors_too) continue;
+        if (type == RD_NOTIFY_QUEUE || (type == RD_NOTIFY_ERRORS && !errors_too)) continue;
         cq->armed[type]--;
         fire_one_locked(cq, a, SN_OK, f);
         rd_count(&cq->counters.notified, 1);
@@ -336,6 +336,9 @@ static bool fires_at_once_locked(const struct rd_cq *cq, enum rd_notify type) {
         return cq->newest > known;
     case RD_NOTIFY_SOLICITED:
         return cq->newest_solicited > known;
+    case RD_NOTIFY_QUEUE:
+    case RD_NOTIFY_KINDS:
+        break;
     }
     return false;
 }
@@ -351,7 +354,7 @@ static void before_sleep(struct rd_cq *cq) {
 }
 
 static bool type_legal(enum rd_notify type) {
-    return type == RD_NOTIFY_ERRORS || type == RD_NOTIFY_ANY || type == RD_NOTIFY_SOLICITED;
+    return (unsigned)type < RD_NOTIFY_KINDS;
 }
 
 sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a) {
@@ -376,9 +379,13 @@ sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a
     return SN_PENDING;
 }
 
-/* ANY includes SOLICITED, which includes ERRORS. */
+/* ANY includes SOLICITED, which includes ERRORS, which includes QUEUE. */
 static bool type_stronger(enum rd_notify a, enum rd_notify b) {
-    return a != b && (a == RD_NOTIFY_ANY || b == RD_NOTIFY_ERRORS);
+    static const uint8_t strength[RD_NOTIFY_KINDS] = { [RD_NOTIFY_QUEUE] = 0,
+                                                       [RD_NOTIFY_ERRORS] = 1,
+                                                       [RD_NOTIFY_SOLICITED] = 2,
+                                                       [RD_NOTIFY_ANY] = 3 };
+    return strength[a] > strength[b];
 }
 
 static void arm_locked(struct rd_cq *cq, enum rd_notify type, struct rd_fire *f) {

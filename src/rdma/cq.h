@@ -41,26 +41,26 @@ struct rd_cq {
     struct tp_hot hot;    /* [poll_lock] */
     uint32_t empty_polls; /* [poll_lock] */
 
-    os_lock lock;               /* rank CQ */
-    os_atomic_u32 queued;       /* [lock for writes] entries in the ring */
-    os_atomic_u32 failed;       /* [lock for writes] overran */
-    struct rd_cq_entry *ring;   /* [lock] */
-    uint32_t depth;             /* [lock] as asked for */
-    uint32_t capacity;          /* [lock] entries the ring holds */
-    uint32_t head, tail;        /* [lock] positions in the ring */
-    uint64_t newest;            /* [lock] number of the newest entry; 1 is the first */
-    uint64_t newest_solicited;  /* [lock] of the newest that is solicited or failed */
-    uint64_t newest_failed;     /* [lock] */
-    uint64_t reported;          /* [lock] `newest` when a notification last fired */
-    uint64_t seen;              /* [lock] `newest` when the last batch of entries ended */
-    struct sn_list pending;     /* [lock] notifications in issue order; core is the type */
-    uint32_t armed[3];          /* [lock] pending ones by type */
-    bool dead;                  /* [lock] destroyed by the front end */
-    struct sn_list members;     /* [lock] */
-    struct sn_list due;         /* [lock] */
-    os_atomic_u32 member_count; /* [lock for writes] */
-    os_atomic_u32 due_count;    /* [lock for writes] */
-    os_atomic_ptr recent;       /* [lock for writes] the member that gave the last completion */
+    os_lock lock;                    /* rank CQ */
+    os_atomic_u32 queued;            /* [lock for writes] entries in the ring */
+    os_atomic_u32 failed;            /* [lock for writes] overran */
+    struct rd_cq_entry *ring;        /* [lock] */
+    uint32_t depth;                  /* [lock] as asked for */
+    uint32_t capacity;               /* [lock] entries the ring holds */
+    uint32_t head, tail;             /* [lock] positions in the ring */
+    uint64_t newest;                 /* [lock] number of the newest entry; 1 is the first */
+    uint64_t newest_solicited;       /* [lock] of the newest that is solicited or failed */
+    uint64_t newest_failed;          /* [lock] */
+    uint64_t reported;               /* [lock] `newest` when a notification last fired */
+    uint64_t seen;                   /* [lock] `newest` when the last batch of entries ended */
+    struct sn_list pending;          /* [lock] notifications in issue order; core is the type */
+    uint32_t armed[RD_NOTIFY_KINDS]; /* [lock] pending ones by type */
+    bool dead;                       /* [lock] destroyed by the front end */
+    struct sn_list members;          /* [lock] */
+    struct sn_list due;              /* [lock] */
+    os_atomic_u32 member_count;      /* [lock for writes] */
+    os_atomic_u32 due_count;         /* [lock for writes] */
+    os_atomic_ptr recent; /* [lock for writes] the member that gave the last completion */
     struct rd_busy busy;
     struct rd_async arm; /* of rd_cq_arm; on `pending` while PENDING */
     enum { RD_ARM_IDLE, RD_ARM_PENDING, RD_ARM_FIRING } arm_state; /* [lock] */

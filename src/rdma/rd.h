@@ -173,7 +173,13 @@ void rd_cq_destroy(struct rd_cq *cq);
 SN_MUST_CHECK sn_status rd_cq_resize(struct rd_cq *cq, uint32_t depth);
 /* Takes up to max results, making progress on the queue pairs bound to it when fewer are there. */
 uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max);
-enum rd_notify { RD_NOTIFY_ERRORS, RD_NOTIFY_ANY, RD_NOTIFY_SOLICITED };
+enum rd_notify {
+    RD_NOTIFY_ERRORS, /* an entry of a failed request, or the queue's own failure */
+    RD_NOTIFY_ANY,
+    RD_NOTIFY_SOLICITED,
+    RD_NOTIFY_QUEUE, /* only the queue's own failure */
+    RD_NOTIFY_KINDS
+};
 /* Arms once; many may be outstanding. done: SN_OK, SN_E_CANCELED, SN_E_OVERRUN, SN_E_INTERNAL.
  * Also returned at once: SN_E_PARAM (type). */
 SN_MUST_CHECK sn_status rd_cq_notify(struct rd_cq *cq, enum rd_notify type, struct rd_async *a);

@@ -105,8 +105,8 @@ static void objects_have_their_headers_and_no_extension(void) {
     memset(&zero, 0, sizeof zero);
     for (size_t i = 0; i < RTL_NUMBER_OF(rows); i++) {
         CHECK_EQ(rows[i].header->ObjectType, rows[i].type);
-        CHECK_EQ(rows[i].header->Version.Major, 1);
-        CHECK_EQ(rows[i].header->Version.Minor, 2);
+        CHECK_EQ(rows[i].header->Version.Major, 2);
+        CHECK_EQ(rows[i].header->Version.Minor, 1);
         CHECK_BYTES(&rows[i].header->NdkReserved, &zero, sizeof zero);
         CHECK_NT(rows[i].query(rows[i].header, &id, version, &ext), STATUS_NOT_SUPPORTED);
     }

@@ -130,7 +130,7 @@ static inline NTSTATUS kit_open_version(struct kit *k, USHORT major, USHORT mino
 }
 
 static inline void kit_open(struct kit *k) {
-    CHECK_NT(kit_open_version(k, 1, 1), STATUS_SUCCESS);
+    CHECK_NT(kit_open_version(k, 2, 1), STATUS_SUCCESS);
     KIT_CREATE(NDK_PD, k->pd, k->ad->Dispatch->NdkCreatePd(k->ad, kit_created, &kit_w, &kit_o));
     k->pd->Dispatch->NdkGetPrivilegedMemoryRegionToken(k->pd, &k->privileged);
 }

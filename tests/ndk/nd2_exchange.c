@@ -106,6 +106,12 @@ static void serve(const struct sockaddr *local) {
     send_message(&o);
     wait_result(Nd2RequestTypeWrite);
     wait_result(Nd2RequestTypeSend);
+    /* The client still ends its registration; it leaves first. */
+    OVERLAPPED ov;
+    memset(&ov, 0, sizeof ov);
+    HRESULT hr = IND2Connector_NotifyDisconnect(conn.connector, &ov);
+    if (hr == ND_PENDING) hr = IND2Connector_GetOverlappedResult(conn.connector, &ov, TRUE);
+    must("the client's end", hr);
 }
 
 /* ---- client: offers a window, checks what comes back ---- */

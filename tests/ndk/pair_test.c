@@ -426,6 +426,7 @@ static void fast_register_answers_misuse_with_its_status(void) {
     CHECK_NT(fast(&p, mr, &l, 1, 8, 1, NULL, 0), STATUS_INVALID_PARAMETER);
     CHECK_NT(fast(&p, mr, &l, 1, 0, 0, BASE(0), 0), STATUS_INVALID_PARAMETER);
     CHECK_NT(fast(&p, mr, &l, 1, 0, 1, BASE(0), 0x4), STATUS_INVALID_PARAMETER);
+    CHECK_NT(fast(&p, mr, &l, 1, 0, 1, BASE(0), 0x20), STATUS_INVALID_PARAMETER); /* half */
     NDK_LOGICAL_ADDRESS odd = page_at(&l, 0), wild;
     odd.QuadPart += 8;
     wild.QuadPart = (LONGLONG)(ULONG_PTR)p.mem.p; /* a virtual address */

@@ -423,6 +423,15 @@ static void meaningless_flags_are_reported(void) {
     CHECK_NT(mr->Dispatch->NdkRegisterMr(mr, p.mem.mdl, 8, 0x4, kit_request_done, &w),
              STATUS_INVALID_PARAMETER);
     CHECK_EQ(softndk_violations("flags"), 3);
+    NDK_MW *mw;
+    KIT_CREATE(NDK_MW, mw, p.k.pd->Dispatch->NdkCreateMw(p.k.pd, kit_created, &kit_w, &kit_o));
+    CHECK_NT(p.a.qp->Dispatch->NdkBind(p.a.qp, NULL, p.mem.mr, mw, p.mem.p, 8,
+                                       NDK_OP_FLAG_ALLOW_LOCAL_WRITE),
+             STATUS_INVALID_PARAMETER);
+    CHECK_NT(p.a.qp->Dispatch->NdkBind(p.a.qp, NULL, p.mem.mr, mw, p.mem.p, 8, 0x20),
+             STATUS_INVALID_PARAMETER);
+    CHECK_EQ(softndk_violations("flags"), 5);
+    KIT_CLOSE(mw, NdkCloseMw);
     KIT_CLOSE(mr, NdkCloseMr);
     kit_down(&p);
     expect("flags", NULL);
@@ -746,6 +755,132 @@ static void inconsistent_connection_arguments_are_reported(void) {
     expect("connect_args", NULL);
 }
 
+static void functions_of_a_later_version_are_reported(void) {
+    struct kit k;
+    struct kit_wait w;
+    NDK_CONNECTOR *c;
+    start();
+    CHECK_NT(kit_open_version(&k, 1, 0), STATUS_SUCCESS); /* which reports 1.2 */
+    c = kit_connector(&k);
+    kit_wait_init(&w);
+    CHECK_NT(c->Dispatch->NdkCompleteConnectEx(c, NULL, NULL, kit_request_done, &w),
+             STATUS_CONNECTION_INVALID);
+    CHECK_EQ(softndk_violations("version"), 1);
+    KIT_CLOSE(c, NdkCloseConnector);
+    kit_shut(&k);
+    expect("version", NULL);
+}
+
+static void connection_data_asked_for_late_is_warned_of(void) {
+    struct kit_pair p;
+    ULONG len = 0;
+    start();
+    kit_up(&p);
+    CHECK_EQ(softndk_violations("late_connection_data"), 0);
+    NDK_CONNECTOR *c = p.b.connector;
+    CHECK_NT(c->Dispatch->NdkGetConnectionData(c, NULL, NULL, NULL, &len), STATUS_SUCCESS);
+    CHECK_EQ(softndk_violations("late_connection_data"), 1);
+    kit_down(&p);
+    CHECK_EQ(softndk_violations(NULL), 0);
+}
+
+static void first_receive_on_a_live_connection_is_warned_of(void) {
+    struct kit_pair p;
+    start();
+    kit_objects(&p);
+    NDK_SGE s = kit_sge(&p.mem, 0, 8);
+    CHECK_NT(p.a.qp->Dispatch->NdkReceive(p.a.qp, NULL, &s, 1), STATUS_SUCCESS);
+    kit_connect(&p);
+    CHECK_NT(p.a.qp->Dispatch->NdkReceive(p.a.qp, NULL, &s, 1), STATUS_SUCCESS);
+    CHECK_EQ(softndk_violations("receive_late"), 0);
+    CHECK_NT(p.b.qp->Dispatch->NdkReceive(p.b.qp, NULL, &s, 1), STATUS_SUCCESS);
+    CHECK_EQ(softndk_violations("receive_late"), 1);
+    kit_down(&p);
+    CHECK_EQ(softndk_violations(NULL), 0);
+}
+
+static void shared_queue_that_overflows_is_reported(void) {
+    struct kit_pair p;
+    NDK_SRQ *srq;
+    start();
+    kit_objects(&p);
+    KIT_CREATE(NDK_SRQ, srq,
+               p.k.pd->Dispatch->NdkCreateSrq(p.k.pd, 2, 1, 0, NULL, NULL, NULL, kit_created,
+                                              &kit_w, &kit_o));
+    NDK_SGE s = kit_sge(&p.mem, 0, 8);
+    for (int i = 0; i < 2; i++)
+        CHECK_NT(srq->Dispatch->NdkSrqReceive(srq, NULL, &s, 1), STATUS_SUCCESS);
+    CHECK_NT(srq->Dispatch->NdkSrqReceive(srq, NULL, &s, 1), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_EQ(softndk_violations("queue_overrun"), 1);
+    KIT_CLOSE(srq, NdkCloseSrq);
+    kit_down(&p);
+    expect("queue_overrun", NULL);
+}
+
+struct poster {
+    NDK_QP *qp;
+    NDK_SGE sge;
+    LONG stop;
+    KEVENT done;
+};
+static void post_wrongly_all_the_time(PVOID ctx) {
+    struct poster *p = (struct poster *)ctx;
+    while (COUNT(p->stop) == 0)
+        p->qp->Dispatch->NdkSend(p->qp, NULL, &p->sge, 1, 0); /* not connected: it fails */
+    KeSetEvent(&p->done, 0, FALSE);
+}
+
+static void two_threads_posting_to_one_queue_are_reported(void) {
+    struct kit_pair p;
+    struct poster other;
+    HANDLE thread;
+    start();
+    kit_objects(&p);
+    memset(&other, 0, sizeof other);
+    other.qp = p.a.qp;
+    other.sge = kit_sge(&p.mem, 0, 8);
+    KeInitializeEvent(&other.done, NotificationEvent, FALSE);
+    CHECK_NT(PsCreateSystemThread(&thread, THREAD_ALL_ACCESS, NULL, NULL, NULL,
+                                  post_wrongly_all_the_time, &other),
+             STATUS_SUCCESS);
+    ULONGLONG end = KeQueryInterruptTime() + KIT_SECONDS * 10000000ull;
+    while (softndk_violations("concurrent") == 0 && KeQueryInterruptTime() < end)
+        p.a.qp->Dispatch->NdkSend(p.a.qp, NULL, &other.sge, 1, 0);
+    InterlockedExchange(&other.stop, 1);
+    CHECK(kit_wait_event(&other.done));
+    ZwClose(thread);
+    kit_down(&p);
+    expect("concurrent", NULL);
+}
+
+/* What it tells comes with the callback, not before: a consumer that does not wait finds nothing. */
+static void pending_mapping_tells_all_when_it_is_complete(void) {
+    struct kit k;
+    struct kit_mem m;
+    struct kit_wait w;
+    UCHAR room[0x18];
+    ULONG size = sizeof room, fbo = 0xBADBAD;
+    start();
+    softndk_set("completions", "pending");
+    kit_open(&k);
+    kit_alloc(&m, 4096);
+    memset(room, 0xEE, sizeof room);
+    NDK_LOGICAL_ADDRESS_MAPPING *lam = (NDK_LOGICAL_ADDRESS_MAPPING *)(PVOID)room;
+    kit_wait_init(&w);
+    NTSTATUS status = k.ad->Dispatch->NdkBuildLAM(k.ad, m.mdl, 100, kit_request_done, &w, lam,
+                                                  &size, &fbo);
+    CHECK_NT(status, STATUS_PENDING);
+    CHECK_NT(kit_finish(&w, status), STATUS_SUCCESS);
+    CHECK_EQ(lam->AdapterPageCount, 1);
+    CHECK_EQ(fbo, BYTE_OFFSET(m.p));
+    CHECK_EQ(size, 0x18);
+    k.ad->Dispatch->NdkReleaseLAM(k.ad, lam);
+    kit_free(&m);
+    kit_shut(&k);
+    softndk_set("completions", "inline");
+    CHECK_EQ(softndk_violations(NULL), 0);
+}
+
 struct block {
     KEVENT go;
     LONG running, ran;
@@ -868,5 +1003,11 @@ TEST_MAIN(
     TEST(mdl_locked_for_reading_under_a_writable_region_is_reported),
     TEST(deferred_request_at_the_end_is_reported), TEST(results_left_without_an_arm_are_reported),
     TEST(post_after_flush_is_warned_of), TEST(inconsistent_connection_arguments_are_reported),
+    TEST(functions_of_a_later_version_are_reported),
+    TEST(connection_data_asked_for_late_is_warned_of),
+    TEST(first_receive_on_a_live_connection_is_warned_of),
+    TEST(shared_queue_that_overflows_is_reported),
+    TEST(two_threads_posting_to_one_queue_are_reported),
+    TEST(pending_mapping_tells_all_when_it_is_complete),
     TEST(work_item_queued_twice_is_reported), TEST(spin_lock_misuse_is_reported),
     TEST(pool_misuse_is_reported), TEST(wsk_misuse_is_reported), TEST(failed_assertion_is_reported))

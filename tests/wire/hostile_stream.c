@@ -722,7 +722,7 @@ const struct stream stream_streams[] = {
     OPEN(terminate_inside_a_message, terminate_in_a_message, 0, 0, SILENT(SN_E_REMOTE)),
     OPEN(terminate_and_more_behind_it, terminate_and_more, 0, 0, SILENT(SN_E_REMOTE)),
     OPEN(terminate_for_our_read_bounds, terminate_for_our_read, 0x000101, 1, SILENT(SN_E_REMOTE),
-         .req_done = 1, .req_status = SN_E_RIGHTS),
+         .req_done = 1, .req_status = SN_E_REMOTE_RANGE),
     OPEN(terminate_for_our_read_no_header, terminate_for_our_read, 0x000100, 0, SILENT(SN_E_REMOTE),
          .req_done = 1, .req_status = SN_E_RIGHTS),
 

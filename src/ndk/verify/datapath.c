@@ -287,6 +287,14 @@ struct post {
     ULONG flags;
 };
 
+/* Of a flag of two bits only one; NdkFastRegister has another flag for the lower one. */
+static bool half_a_right(uint32_t type, ULONG flags) {
+    ULONG part = flags & NDK_OP_FLAG_ALLOW_REMOTE_WRITE;
+    if (type != RD_BIND && type != RD_FAST_REGISTER) return false;
+    if (part == 0 || part == NDK_OP_FLAG_ALLOW_REMOTE_WRITE) return false;
+    return type == RD_BIND || part != NDK_OP_FLAG_ALLOW_LOCAL_WRITE;
+}
+
 static bool post_begin(struct post *p, NDK_QP *object, const char *call, uint32_t type, PVOID ctx,
                        ULONG flags, ULONG allowed) {
     struct ndk_qp *qp = (struct ndk_qp *)object;
@@ -297,6 +305,9 @@ static bool post_begin(struct post *p, NDK_QP *object, const char *call, uint32_
     if (flags & ~allowed)
         ndk_violation(NDK_RULE_flags, call, qp, "flags 0x%x: 0x%x have no meaning here", flags,
                       flags & ~allowed);
+    if (half_a_right(type, flags))
+        ndk_violation(NDK_RULE_flags, call, qp,
+                      "flags 0x%x: a part of NDK_OP_FLAG_ALLOW_REMOTE_WRITE, which is 0x30", flags);
     if (os_u32_load_relaxed(&qp->flushed))
         ndk_warning(NDK_RULE_post_after_flush, call, qp,
                     "the queue pair was flushed; this request will be cancelled too");
@@ -387,6 +398,9 @@ static NTSTATUS v_send_invalidate(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULO
 static NTSTATUS v_receive(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count) {
     struct post p;
     if (!post_begin(&p, qp, "NdkReceive", RD_RECEIVE, ctx, 0, 0)) return STATUS_INVALID_PARAMETER;
+    if (os_u32_exchange_acq_rel(&p.qp->receives, 1) == 0 && os_u32_load_acquire(&p.qp->up))
+        ndk_warning(NDK_RULE_receive_late, "NdkReceive", qp,
+                    "this is the first receive, and the peer may have sent already");
     post_segments(&p, sgl, count, p.qp->receive_sge, USE_RECEIVE);
     post_go(&p);
     return post_end(&p, ndk_qp_dispatch.NdkReceive(qp, ctx, sgl, count));
@@ -520,12 +534,20 @@ static NTSTATUS v_fast_register(NDK_QP *qp, PVOID ctx, NDK_MR *object, ULONG cou
             fault = "remote rights for a region that was initialised without";
         if (fault) ndk_violation(NDK_RULE_fast_register, call, mr, "%s", fault);
     }
-    if (mr->fast && state != NDK_MR_NEW && !fault && state != NDK_MR_FAST_REGISTERED)
+    bool begins = mr->fast && state == NDK_MR_FAST_READY && !fault;
+    if (begins) { /* before the post: the peer may end it before the post returns */
         take_pages(p.qp->o.ad, mr, count, pages, fbo);
+        os_lock_enter(&mr->lock);
+        mr->state = NDK_MR_FAST_REGISTERED;
+        mr->base = (uint64_t)(uintptr_t)base;
+        mr->len = length;
+        mr->flags = flags;
+        os_lock_leave(&mr->lock);
+    }
     post_go(&p);
     NTSTATUS status =
         ndk_qp_dispatch.NdkFastRegister(qp, ctx, object, count, pages, fbo, length, base, flags);
-    if (status != STATUS_SUCCESS && state != NDK_MR_FAST_REGISTERED) ndk_verify_mr_ended(mr);
+    if (status != STATUS_SUCCESS && begins) ndk_verify_mr_ended(mr);
     return post_end(&p, status);
 }
 
@@ -548,7 +570,12 @@ static NTSTATUS v_invalidate(NDK_QP *qp, PVOID ctx, NDK_OBJECT_HEADER *what, ULO
             ndk_violation(NDK_RULE_mr_state, call, mr,
                           "not registered; perhaps the peer has invalidated it");
     }
-    if (mr && mr->fast && p.r) take_registration(mr, p.r);
+    if (mr && mr->fast) {
+        if (p.r)
+            take_registration(mr, p.r);
+        else
+            ndk_verify_mr_ended(mr);
+    }
     post_go(&p);
     return post_end(&p, ndk_qp_dispatch.NdkInvalidate(qp, ctx, what, flags));
 }
@@ -606,18 +633,20 @@ static VOID v_arm(NDK_CQ *cq, ULONG type) {
     if (type > NDK_CQ_NOTIFY_SOLICITED)
         ndk_violation(NDK_RULE_flags, "NdkArmCq", cq, "type %u", type);
     os_u32_store_relaxed(&((struct ndk_cq *)cq)->unanswered, 0);
+    if (type <= NDK_CQ_NOTIFY_SOLICITED)
+        os_u32_store_relaxed(&((struct ndk_cq *)cq)->ever_armed, 1);
     end(&((struct ndk_cq *)cq)->in_call); /* the callback may come before the arm returns */
     ndk_cq_dispatch.NdkArmCq(cq, type);
 }
 
 static ULONG v_results(NDK_CQ *cq, NDK_RESULT out[], ULONG count) {
     if (!cq_begin(cq, "NdkGetCqResults")) return 0;
-    return cq_end(cq, ndk_cq_dispatch.NdkGetCqResults(cq, out, count), count);
+    return cq_end(cq, ndk_verify_take(cq, out, count), count);
 }
 
 static ULONG v_results_ex(NDK_CQ *cq, NDK_RESULT_EX out[], ULONG count) {
     if (!cq_begin(cq, "NdkGetCqResultsEx")) return 0;
-    return cq_end(cq, ndk_cq_dispatch.NdkGetCqResultsEx(cq, out, count), count);
+    return cq_end(cq, ndk_verify_take_ex(cq, out, count), count);
 }
 
 static NTSTATUS v_resize(NDK_CQ *cq, ULONG depth, NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx) {
@@ -672,6 +701,9 @@ static NTSTATUS v_srq_receive(NDK_SRQ *object, PVOID ctx, CONST NDK_SGE *sgl, UL
     check_segments(srq->o.ad, (struct ndk_pd *)srq->o.uses[0], srq, call, sgl, count, USE_RECEIVE,
                    NULL);
     NTSTATUS status = ndk_srq_dispatch.NdkSrqReceive(object, ctx, sgl, count);
+    if (status == STATUS_INSUFFICIENT_RESOURCES && !os_u32_load_relaxed(&ndk_options.fail_posts))
+        ndk_violation(NDK_RULE_queue_overrun, call, object,
+                      "the queue holds %u receives, and is full", srq->depth);
     end(&srq->in_call);
     return status;
 }

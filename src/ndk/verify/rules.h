@@ -40,6 +40,9 @@
     X(deferred_tail, "a chain of deferred requests ends with one that is not") \
     X(cq_not_rearmed, "a completion queue with results is drained or armed") \
     X(post_after_flush, "nothing is posted to a queue pair after its flush") \
+    X(receive_late, "receives are posted before the connection is up") \
+    X(late_connection_data, "limits and private data are asked for while they are defined") \
+    X(version, "only functions of the version that the adapter reports are called") \
     X(connect_args, "addresses, lengths and private data of a connection are consistent") \
     X(work_item, "a work item is queued once at a time and not freed while queued") \
     X(spin_lock, "a spin lock is released by its owner and not acquired twice") \

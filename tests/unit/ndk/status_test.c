@@ -29,6 +29,7 @@ static void results_of_failed_requests_are_errors_not_warnings(void) {
 static void documented_statuses_have_their_numbers(void) {
     CHECK_EQ(ndk_completion_status(SN_E_CANCELED), STATUS_CANCELLED);
     CHECK_EQ(ndk_completion_status(SN_E_RIGHTS), STATUS_ACCESS_VIOLATION);
+    CHECK_EQ(ndk_completion_status(SN_E_REMOTE_RANGE), STATUS_REMOTE_RESOURCES);
     CHECK_EQ(ndk_completion_status(SN_E_MSG_TOO_LONG), STATUS_INVALID_BUFFER_SIZE);
     CHECK_EQ(ndk_post_status(SN_E_NOT_CONNECTED), STATUS_CONNECTION_INVALID);
     CHECK_EQ(ndk_post_status(SN_E_FULL), STATUS_INSUFFICIENT_RESOURCES);

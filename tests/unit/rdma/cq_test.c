@@ -60,7 +60,7 @@ static void notify_unknown_type_is_refused(void) {
     struct rig r;
     struct rig_async n;
     rig_objects(&r);
-    CHECK_ST(rd_cq_notify(r.a.cq, (enum rd_notify)3, rig_arm(&n)), SN_E_PARAM);
+    CHECK_ST(rd_cq_notify(r.a.cq, RD_NOTIFY_KINDS, rig_arm(&n)), SN_E_PARAM);
     CHECK_NOT_DONE(&n);
     rig_down(&r);
 }
