@@ -161,12 +161,13 @@ static sn_status take_core(uint64_t id, struct ndk_core **out) {
     return st;
 }
 
-static void give_core(struct ndk_core *core) {
+static void give_core(struct ndk_core *core, NET_IFINDEX if_index) {
     os_lock_enter(&module_lock);
     bool last = --core->users == 0;
     if (last) sn_list_remove(&core->link);
     os_lock_leave(&module_lock);
     if (!last) return;
+    ndk_port_core_ends(if_index, core->rd);
     rd_adapter_close(core->rd);
     os_free(core);
 }
@@ -178,7 +179,8 @@ NDIS_STATUS ndk_open(NET_IFINDEX if_index, NDK_VERSION asked, NDK_ADAPTER **out)
     ndk_options_load();
     NDIS_STATUS status = negotiate(asked, &version);
     if (status != NDIS_STATUS_SUCCESS) return status;
-    if (os_u32_load_relaxed(&ndk_options.disabled)) return NDIS_STATUS_ADAPTER_NOT_READY;
+    if (os_u32_load_relaxed(&ndk_options.disabled) || ndk_port_disabled(if_index))
+        return NDIS_STATUS_ADAPTER_NOT_READY;
     sn_status st = id_of(if_index, &id);
     if (st != SN_OK) return ndk_status(st);
     struct ndk_adapter *ad = os_zalloc(sizeof *ad);
@@ -201,7 +203,7 @@ NDIS_STATUS ndk_open(NET_IFINDEX if_index, NDK_VERSION asked, NDK_ADAPTER **out)
     sn_list_init(&ad->lams);
     sn_list_init(&ad->shadows);
     if (ndk_workers_start(ad) != SN_OK) {
-        give_core(ad->core);
+        give_core(ad->core, if_index);
         os_free(ad);
         return NDIS_STATUS_RESOURCES;
     }
@@ -302,7 +304,7 @@ void ndk_close_adapter(NDK_ADAPTER *adapter) {
     ndk_live_remove((struct ndk_object *)ad);
     ndk_workers_stop(ad);
     ndk_shadow_free_all(ad);
-    give_core(ad->core);
+    give_core(ad->core, ad->if_index);
     os_cond_fini(&ad->changed);
     os_lock_fini(&ad->lock);
     os_free(ad);

@@ -20,6 +20,15 @@ void ndk_connector_local_end(struct ndk_connector *c) {
     os_lock_leave(&c->lock);
 }
 
+bool ndk_connector_is_up(struct ndk_connector *c, struct os_addr *here, struct os_addr *there) {
+    os_lock_enter(&c->lock);
+    bool up = c->up && !c->local_end;
+    *here = c->here;
+    *there = c->there;
+    os_lock_leave(&c->lock);
+    return up;
+}
+
 /* ---- create and close ---- */
 
 static bool run_close(struct ndk_job *job) {
@@ -112,6 +121,9 @@ static bool run_event(struct ndk_job *job) {
 
 static void disconnected(struct rd_async *a, sn_status st) {
     struct ndk_connector *c = SN_CONTAINER(a, struct ndk_connector, disconnect_async);
+    os_lock_enter(&c->lock);
+    c->up = false;
+    os_lock_leave(&c->lock);
     if (st != SN_OK || ended(c)) {
         ndk_object_put(&c->o);
         return;
@@ -123,8 +135,17 @@ static void disconnected(struct rd_async *a, sn_status st) {
 /* On the strand, when the connection is made and before the consumer hears of it. */
 static void established(struct ndk_request *r, sn_status st) {
     struct ndk_connector *c = (struct ndk_connector *)r->o;
+    struct os_addr here, there;
     if (st != SN_OK || ended(c)) return;
     os_u32_store_release(&c->qp->up, 1);
+    if (rd_connector_local_addr(c->rd, &here) == SN_OK &&
+        rd_connector_peer_addr(c->rd, &there) == SN_OK) {
+        os_lock_enter(&c->lock);
+        c->here = here;
+        c->there = there;
+        c->up = true;
+        os_lock_leave(&c->lock);
+    }
     ndk_object_get(&c->o);
     c->disconnect_async.done = disconnected;
     if (rd_connector_notify_disconnect(c->rd, &c->disconnect_async) != SN_PENDING)
@@ -184,10 +205,10 @@ static NTSTATUS connect_from(NDK_CONNECTOR *object, NDK_QP *qp_object, CONST SOC
         status = check_private_data(pd, pd_len, rd_limits_get()->max_caller_data_bytes);
     if (status != STATUS_SUCCESS) return status;
     struct ndk_endpoint *e = NULL;
-    sn_status st = ndk_endpoint_take(&local, &e);
+    sn_status st = ndk_endpoint_take(c->o.ad, NDK_ENDPOINT_CONNECTOR, &local, &e);
     if (st == SN_OK) st = rd_connector_bind(c->rd, &local);
     if (st == SN_OK && !e && rd_connector_local_addr(c->rd, &local) == SN_OK)
-        st = ndk_endpoint_take(&local, &e);
+        st = ndk_endpoint_take(c->o.ad, NDK_ENDPOINT_CONNECTOR, &local, &e);
     if (st != SN_OK) {
         ndk_endpoint_give(e);
         return ndk_connect_status(st);

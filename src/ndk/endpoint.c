@@ -5,6 +5,8 @@
 struct ndk_endpoint {
     struct sn_list link;
     struct os_addr addr;
+    NET_IFINDEX if_index;
+    enum ndk_endpoint_kind kind;
 };
 
 static os_lock lock; /* rank LEAF */
@@ -16,7 +18,8 @@ static void init(void) {
     sn_list_init(&taken);
 }
 
-sn_status ndk_endpoint_take(const struct os_addr *addr, struct ndk_endpoint **out) {
+sn_status ndk_endpoint_take(const struct ndk_adapter *ad, enum ndk_endpoint_kind kind,
+                            const struct os_addr *addr, struct ndk_endpoint **out) {
     sn_status st = SN_OK;
     *out = NULL;
     if (addr->port == 0) return SN_OK;
@@ -24,6 +27,8 @@ sn_status ndk_endpoint_take(const struct os_addr *addr, struct ndk_endpoint **ou
     struct ndk_endpoint *e = os_zalloc(sizeof *e);
     if (!e) return SN_E_NOMEM;
     e->addr = *addr;
+    e->if_index = ad->if_index;
+    e->kind = kind;
     os_lock_enter(&lock);
     SN_LIST_FOR(it, &taken) {
         const struct os_addr *other = &SN_CONTAINER(it, struct ndk_endpoint, link)->addr;
@@ -44,6 +49,19 @@ void ndk_endpoint_give(struct ndk_endpoint *e) {
     sn_list_remove(&e->link);
     os_lock_leave(&lock);
     os_free(e);
+}
+
+void ndk_endpoint_each(NET_IFINDEX if_index,
+                       void (*fn)(void *ctx, enum ndk_endpoint_kind kind,
+                                  const struct os_addr *addr),
+                       void *ctx) {
+    os_once_run(&once, init);
+    os_lock_enter(&lock);
+    SN_LIST_FOR(it, &taken) {
+        const struct ndk_endpoint *e = SN_CONTAINER(it, struct ndk_endpoint, link);
+        if (e->if_index == if_index) fn(ctx, e->kind, &e->addr);
+    }
+    os_lock_leave(&lock);
 }
 
 NTSTATUS ndk_addr_in(const SOCKADDR *sa, ULONG len, bool local, struct os_addr *out) {

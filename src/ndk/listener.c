@@ -90,10 +90,10 @@ static NTSTATUS listen_on(NDK_LISTENER *object, CONST SOCKADDR *address, ULONG l
     NTSTATUS status = ndk_addr_in(address, len, true, &local);
     if (status != STATUS_SUCCESS) return status;
     struct ndk_endpoint *e = NULL;
-    sn_status st = ndk_endpoint_take(&local, &e);
+    sn_status st = ndk_endpoint_take(l->o.ad, NDK_ENDPOINT_LISTENER, &local, &e);
     if (st == SN_OK) st = rd_listener_bind(l->rd, &local);
     if (st == SN_OK) st = rd_listener_local_addr(l->rd, &local);
-    if (st == SN_OK && !e) st = ndk_endpoint_take(&local, &e);
+    if (st == SN_OK && !e) st = ndk_endpoint_take(l->o.ad, NDK_ENDPOINT_LISTENER, &local, &e);
     if (st == SN_OK) st = rd_listener_listen(l->rd, BACKLOG);
     if (st == SN_OK) {
         ndk_object_get(&l->o); /* the pending get's */
@@ -214,9 +214,10 @@ NTSTATUS ndk_create_shared_endpoint(NDK_ADAPTER *adapter, CONST SOCKADDR *addres
     struct ndk_shared_endpoint *e =
         ndk_object_new(ad, sizeof *e, NdkObjectTypeSharedEndpoint, &endpoint_dispatch, NULL, 0);
     if (!e) return STATUS_INSUFFICIENT_RESOURCES;
-    sn_status st = ndk_endpoint_take(&local, &e->endpoint);
+    sn_status st = ndk_endpoint_take(ad, NDK_ENDPOINT_SHARED, &local, &e->endpoint);
     if (st == SN_OK) st = hold_address(ad, &local, e);
-    if (st == SN_OK && !e->endpoint) st = ndk_endpoint_take(&e->addr, &e->endpoint);
+    if (st == SN_OK && !e->endpoint)
+        st = ndk_endpoint_take(ad, NDK_ENDPOINT_SHARED, &e->addr, &e->endpoint);
     if (st != SN_OK) {
         if (e->holder) rd_connector_destroy(e->holder);
         ndk_endpoint_give(e->endpoint);

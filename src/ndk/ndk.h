@@ -183,11 +183,13 @@ struct ndk_connector {
     struct ndk_object o;
     struct rd_connector *rd; /* NULL once closed */
     struct ndk_endpoint *endpoint;
-    os_lock lock;           /* rank LEAF */
-    bool local_end;         /* [lock] disconnected, flushed or closed from here: no event */
-    bool event_given;       /* [lock] */
-    os_atomic_u32 answered; /* verifier: CompleteConnect or Accept was called */
-    ULONG ird, ord;         /* as asked for, capped */
+    os_lock lock;               /* rank LEAF */
+    bool local_end;             /* [lock] disconnected, flushed or closed from here: no event */
+    bool event_given;           /* [lock] */
+    bool up;                    /* [lock] connected */
+    struct os_addr here, there; /* [lock] of the connection */
+    os_atomic_u32 answered;     /* verifier: CompleteConnect or Accept was called */
+    ULONG ird, ord;             /* as asked for, capped */
     bool asked;
     struct ndk_qp *qp;
     NDK_FN_DISCONNECT_EVENT_CALLBACK *on_disconnect;
@@ -339,13 +341,29 @@ extern const NDK_SRQ_DISPATCH ndk_srq_dispatch;
 struct ndk_connector *ndk_connector_new(struct ndk_adapter *ad, struct ndk_listener *l);
 /* One that was never handed out. */
 void ndk_connector_discard(struct ndk_connector *c);
+/* True while it is connected: the addresses of both ends. */
+bool ndk_connector_is_up(struct ndk_connector *c, struct os_addr *here, struct os_addr *there);
 /* No disconnect event from now on. */
 void ndk_connector_local_end(struct ndk_connector *c);
 
+/* ---- the NDIS side (ndis.c) ---- */
+
+/* OID_NDK_SET_STATE switched it off. */
+bool ndk_port_disabled(NET_IFINDEX if_index);
+/* A core adapter of the interface ends; what it counted stays. */
+void ndk_port_core_ends(NET_IFINDEX if_index, const struct rd_adapter *rd);
+
 /* ---- addresses (endpoint.c) ---- */
 
+enum ndk_endpoint_kind { NDK_ENDPOINT_CONNECTOR, NDK_ENDPOINT_LISTENER, NDK_ENDPOINT_SHARED };
 /* Reserves an address and port in this process: SN_E_ADDR_IN_USE. port 0 is not reserved. */
-SN_MUST_CHECK sn_status ndk_endpoint_take(const struct os_addr *addr, struct ndk_endpoint **out);
+SN_MUST_CHECK sn_status ndk_endpoint_take(const struct ndk_adapter *ad, enum ndk_endpoint_kind kind,
+                                          const struct os_addr *addr, struct ndk_endpoint **out);
+/* Those of an interface, under a lock: fn calls nothing back. */
+void ndk_endpoint_each(NET_IFINDEX if_index,
+                       void (*fn)(void *ctx, enum ndk_endpoint_kind kind,
+                                  const struct os_addr *addr),
+                       void *ctx);
 void ndk_endpoint_give(struct ndk_endpoint *e);
 /* sockaddr of the caller; STATUS_INVALID_ADDRESS, STATUS_INVALID_PARAMETER. */
 NTSTATUS ndk_addr_in(const SOCKADDR *sa, ULONG len, bool local, struct os_addr *out);

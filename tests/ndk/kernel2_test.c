@@ -581,7 +581,7 @@ static void registry_is_read_from_a_file(void) {
     CHECK(memcmp(v.info.Data, u"caf\u00e9", 10) == 0);
     CHECK_EQ(get(key, u"", &v, sizeof v, &need), STATUS_SUCCESS);
     CHECK_EQ(v.info.DataLength, 3);
-    CHECK_EQ(v.info.Data[2], 0xFF);
+    CHECK_EQ(v.bytes[FIELD_OFFSET(KEY_VALUE_PARTIAL_INFORMATION, Data) + 2], 0xFF);
     CHECK_EQ(get(key, u"Many", &v, sizeof v, &need), STATUS_SUCCESS);
     CHECK_EQ(v.info.Type, REG_MULTI_SZ);
     ZwClose(key);
