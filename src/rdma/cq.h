@@ -16,7 +16,9 @@ enum {
     /* Entries beyond twice the depth: a peer's disconnect flushes both queues into a completion
      * queue that was sized for one of them (docs/decisions.md). */
     RD_CQ_SLACK = 64,
-    RD_CQ_PROGRESS_EVERY = 16 /* empty polls between two looks at the adapter's other sockets */
+    /* Empty polls between two looks at the adapter's other sockets, and polls that give what is
+     * there already between two looks for more. */
+    RD_CQ_PROGRESS_EVERY = 16
 };
 
 struct rd_cq_entry {
@@ -40,6 +42,7 @@ struct rd_cq {
     os_lock poll_lock;    /* rank POLL: who makes progress for this queue */
     struct tp_hot hot;    /* [poll_lock] */
     uint32_t empty_polls; /* [poll_lock] */
+    os_atomic_u32 full_polls; /* a lost count is harmless */
 
     os_lock lock;                    /* rank CQ */
     os_atomic_u32 queued;            /* [lock for writes] entries in the ring */

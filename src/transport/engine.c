@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Who makes progress. The thread sleeps in the poller. An application that polls hard (a queue
- * whose polls came back empty HOT_STREAK times in a row) makes the thread park on a wait word with
- * a tick instead, and the application's polls do what the thread would have done. The thread comes
- * back when a whole tick passed without a poll, or when the last hot queue cooled down.
+ * whose polls came back empty HOT_STREAK times within HOT_NS) makes the thread park on a wait word
+ * with a tick instead, and the application's polls do what the thread would have done. It comes
+ * back after a tick with few polls (an application that computes and looks now and then must not
+ * hold up its peers), or when the last hot queue cooled down.
  */
 #include "transport/engine.h"
 #include <string.h>
@@ -15,12 +16,14 @@
 #include "os/prim/thread.h"
 
 enum {
-    HOT_STREAK = 64,          /* empty polls in a row; some 20 us of polling a socket */
+    HOT_STREAK = 64,          /* polls: empty ones to become hot, any in a tick to stay so */
     EVENTS_PER_WAIT = 64,     /* of the thread */
     EVENTS_PER_PROGRESS = 16, /* of a caller: short, so that its own queue is looked at again */
     SLOTS_FIRST = 16,
     QUIET_EVERY = 64, /* calls of progress between two looks at sockets that are all quiet */
 };
+/* An application that sleeps between its polls is slower: a wake-up takes some 10 us. */
+#define HOT_NS (64 * 4000ull)
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
 #define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
 
@@ -179,14 +182,25 @@ bool tp_timer_cancel(struct tp_timer *t) {
 
 /* ---- hot queues ---- */
 
+/* A count lost between two threads does no harm. */
+static bool count_if_hot(struct tp_engine *eng, struct tp_hot *hot) {
+    if (os_u32_load_relaxed(&hot->epoch) != os_u32_load_relaxed(&eng->epoch)) return false;
+    os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + 1);
+    return true;
+}
+
+void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot) {
+    (void)count_if_hot(eng, hot);
+}
+
 void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot) {
-    if (hot->epoch == os_u32_load_relaxed(&eng->epoch)) {
-        os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + 1);
-        return;
-    }
-    if (++hot->empty_streak < HOT_STREAK) return;
+    if (count_if_hot(eng, hot)) return;
+    if (hot->empty_streak++ == 0) hot->since_ns = os_now_ns();
+    if (hot->empty_streak < HOT_STREAK) return;
+    hot->empty_streak = 0;
+    if (os_now_ns() - hot->since_ns > HOT_NS) return;
     os_lock_enter(&eng->lock);
-    hot->epoch = os_u32_load_relaxed(&eng->epoch);
+    os_u32_store_relaxed(&hot->epoch, os_u32_load_relaxed(&eng->epoch));
     os_u32_fetch_add_seqcst(&eng->hot_count, 1);
     os_lock_leave(&eng->lock);
 }
@@ -198,16 +212,16 @@ static void unpark(struct tp_engine *eng) {
 
 void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot) {
     hot->empty_streak = 0;
-    if (hot->epoch == 0) return;
+    if (os_u32_load_relaxed(&hot->epoch) == 0) return;
     os_lock_enter(&eng->lock);
-    bool last = hot->epoch == os_u32_load_relaxed(&eng->epoch) &&
+    bool last = os_u32_load_relaxed(&hot->epoch) == os_u32_load_relaxed(&eng->epoch) &&
                 os_u32_fetch_sub_seqcst(&eng->hot_count, 1) == 1;
-    hot->epoch = 0;
+    os_u32_store_relaxed(&hot->epoch, 0);
     os_lock_leave(&eng->lock);
     if (last) unpark(eng);
 }
 
-/* Waits out one tick while somebody polls hard. Ends the reign of queues that stopped polling. */
+/* Waits out one tick while somebody polls hard. Ends the reign of queues that are not polled hard. */
 static void park(struct tp_engine *eng) {
     uint32_t word = os_u32_load_seqcst(&eng->park);
     uint32_t polls = os_u32_load_relaxed(&eng->polls);
@@ -215,7 +229,7 @@ static void park(struct tp_engine *eng) {
     uint64_t end = os_now_ns() + PARK_TICK_NS;
     while (os_u32_load_acquire(&eng->park) == word && os_now_ns() < end)
         os_wait_on(&eng->park, word, end);
-    if (os_u32_load_relaxed(&eng->polls) != polls) return;
+    if (os_u32_load_relaxed(&eng->polls) - polls >= HOT_STREAK) return;
     os_lock_enter(&eng->lock);
     uint32_t epoch = os_u32_load_relaxed(&eng->epoch) + 1;
     os_u32_store_relaxed(&eng->epoch, epoch ? epoch : 1);

@@ -3,11 +3,11 @@
  * Owns:    the poller, the watches on sockets, timers, and the decision who makes progress: the
  *          engine thread, or the application while it polls hard.
  *
- * Hand-over. tp_engine_poll_begin/_end bracket an application's poll. When polls come back empty
- * many times in a row the caller is "hot"; the engine thread then parks on a 1 ms tick instead of
- * the poller, so that no third thread is runnable, and the pollers serve all sockets through
- * tp_engine_progress. When a tick passes without a hot poll, or when the application arms a
- * notification and no other queue is hot, the engine takes over again.
+ * Hand-over. A queue whose polls come back empty many times in a short time is "hot"; the engine
+ * thread then parks on a 1 ms tick instead of the poller, so that no third thread is runnable, and
+ * the pollers serve all sockets through tp_engine_progress. When a tick passes with few hot polls,
+ * or when the application arms a notification and no other queue is hot, the engine takes over
+ * again. Who looks once or twice each time it was woken, and then sleeps, never becomes hot.
  *
  * Threads: any, but for _destroy.   Errors: SN_E_RESOURCES, SN_E_NOMEM.
  */
@@ -30,11 +30,14 @@ void tp_engine_destroy(struct tp_engine *eng);
 
 /* Per-queue state, zero-initialised, owned by the queue. */
 struct tp_hot {
-    uint32_t empty_streak; /* polls in a row that found nothing */
-    uint32_t epoch;        /* hot while equal to the engine's epoch */
+    uint32_t empty_streak; /* polls that found nothing since since_ns */
+    os_atomic_u32 epoch;   /* hot while equal to the engine's epoch */
+    uint64_t since_ns;
 };
-/* The queue was polled and gave nothing: counts, may make it hot. */
+/* The queue was polled and gave nothing: counts, may make it hot. One thread at a time. */
 void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot);
+/* It was polled and gave something: a hot queue stays hot. Any thread. */
+void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot);
 /* The queue armed a notification or is going away: no longer hot. */
 void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot);
 /* Serves every socket that is ready, without blocking. True if anything was done. */

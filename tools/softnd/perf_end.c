@@ -145,6 +145,13 @@ HRESULT perf_control_wait(struct perf_end *e, enum perf_type type, struct perf_m
     }
 }
 
+/* While a notification for it is pending, the control connection has nothing to say. */
+static bool control_is_quiet(struct perf_end *e) {
+    return e->control_notify_pending &&
+           IND2CompletionQueue_GetOverlappedResult(e->control.cq, &e->control_notify, FALSE) ==
+               ND_PENDING;
+}
+
 HRESULT perf_end_results(struct perf_end *e, ND2_RESULT *results, ULONG *count, bool sleep) {
     ULONG n = IND2CompletionQueue_GetResults(e->cq, results, PERF_RESULTS);
     HRESULT hr;
@@ -159,7 +166,10 @@ HRESULT perf_end_results(struct perf_end *e, ND2_RESULT *results, ULONG *count, 
     e->empty++;
     sleep = sleep || e->params.events;
     if (!sleep && e->empty % CONTROL_EVERY) return ND_SUCCESS;
-    hr = perf_control_poll(e);
+    if (sleep && control_is_quiet(e))
+        hr = sys_stop_requested() ? E_ABORT : ND_SUCCESS;
+    else
+        hr = perf_control_poll(e);
     if (FAILED(hr) || !sleep) return hr;
     /* What the control connection brought may be what the caller waits for. */
     for (int i = 0; i < PERF_TYPES; i++)

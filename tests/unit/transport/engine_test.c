@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Who makes progress: the engine thread, or an application that polls hard.
+ */
+#include "transport/engine.h"
+#include <sys/socket.h>
+#include "os/io/poller.h"
+#include "os/prim/clock.h"
+#include "support/testing.h"
+
+#define LIMIT_NS (20000 * OS_NS_PER_MS)
+
+/* A socket with a byte in it, and who has seen that. */
+struct bell {
+    struct tp_watch watch;
+    os_sock other;
+    os_atomic_u32 seen;
+};
+
+static void on_ready(struct tp_watch *w, uint32_t events) {
+    struct bell *b = SN_CONTAINER(w, struct bell, watch);
+    char c;
+    (void)events;
+    if (recv((int)w->sock, &c, 1, MSG_DONTWAIT) == 1) os_u32_store_release(&b->seen, 1);
+}
+
+static void on_free(struct tp_watch *w) {
+    (void)w;
+}
+
+static void bell_up(struct bell *b, struct tp_engine *eng) {
+    int fd[2];
+    memset(b, 0, sizeof *b);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
+    b->watch = (struct tp_watch){
+        .sock = fd[0], .events = OS_POLL_IN, .on_ready = on_ready, .on_free = on_free
+    };
+    b->other = fd[1];
+    os_ref_init(&b->watch.refs);
+    CHECK_EQ(tp_watch_add(eng, &b->watch), SN_OK);
+}
+
+static void bell_ring(struct bell *b) {
+    CHECK_EQ(send((int)b->other, "x", 1, MSG_NOSIGNAL), 1);
+}
+
+static void bell_down(struct bell *b) {
+    tp_watch_remove(&b->watch);
+    os_sock_close(b->watch.sock, false);
+    os_sock_close(b->other, false);
+}
+
+static bool is_hot(struct tp_hot *hot) {
+    return os_u32_load_relaxed(&hot->epoch) != 0;
+}
+
+static void spin_ns(uint64_t ns) {
+    uint64_t end = os_now_ns() + ns;
+    while (os_now_ns() < end)
+        ;
+}
+
+/* A busy machine may interrupt us; then the next polls do it. */
+static void poll_until_hot(struct tp_engine *eng, struct tp_hot *hot) {
+    uint64_t end = os_now_ns() + LIMIT_NS;
+    while (!is_hot(hot)) {
+        tp_engine_polled_empty(eng, hot);
+        CHECK(os_now_ns() < end);
+    }
+}
+
+static void polls_in_a_row_make_a_queue_hot(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    poll_until_hot(eng, &hot);
+    tp_engine_cool(eng, &hot);
+    CHECK(!is_hot(&hot));
+    tp_engine_destroy(eng);
+}
+
+/* An application that sleeps, is woken, looks once and sleeps again. */
+static void polls_with_time_between_leave_it_cold(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    for (int i = 0; i < 500; i++) {
+        tp_engine_polled_empty(eng, &hot);
+        spin_ns(5000);
+        CHECK(!is_hot(&hot));
+    }
+    tp_engine_destroy(eng);
+}
+
+/* It was hot, and now computes and looks five times in a millisecond. */
+static void rare_polls_give_the_engine_back(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    struct bell bell;
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    bell_up(&bell, eng);
+    poll_until_hot(eng, &hot);
+    bell_ring(&bell);
+    uint64_t end = os_now_ns() + LIMIT_NS;
+    while (!os_u32_load_acquire(&bell.seen)) {
+        tp_engine_polled_empty(eng, &hot);
+        spin_ns(200000);
+        CHECK(os_now_ns() < end);
+    }
+    bell_down(&bell);
+    tp_engine_cool(eng, &hot);
+    tp_engine_destroy(eng);
+}
+
+TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(polls_with_time_between_leave_it_cold),
+          TEST(rare_polls_give_the_engine_back))
