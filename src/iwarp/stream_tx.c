@@ -51,10 +51,14 @@ struct tp_request *iw_fifo_pop(struct iw_fifo *f) {
 /* ---- when a Send or Write is complete ---- */
 
 static void complete_oldest(struct iw_conn *c, uint32_t n) {
-    while (n-- != 0) {
-        struct tp_request *req = iw_fifo_pop(&c->tx.unconfirmed);
-        c->tx.confirm_base++;
-        c->up->request_done(c->qp, req, SN_OK);
+    struct tp_request *done[TP_DONE_BATCH];
+    while (n != 0) {
+        uint32_t m = SN_MIN(n, (uint32_t)TP_DONE_BATCH);
+        for (uint32_t i = 0; i < m; i++)
+            done[i] = iw_fifo_pop(&c->tx.unconfirmed);
+        c->tx.confirm_base += m;
+        c->up->requests_done(c->qp, done, m);
+        n -= m;
     }
 }
 
@@ -438,7 +442,9 @@ static sn_status cut_request(struct iw_conn *c, struct batch *b, uint32_t most) 
     size_t head_len;
     bool last = true;
     sn_status st = SN_OK;
-    if (off == 0) st = check_segments(c, req);
+    /* Of a Send or Write that is one FPDU add_fpdu itself looks at all. */
+    uint32_t overhead = req->op == TP_OP_WRITE ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
+    if (off == 0 && (req->op == TP_OP_READ || left > most - overhead)) st = check_segments(c, req);
     if (st != SN_OK) goto failed;
     if (req->op == TP_OP_READ) {
         struct rdmap_read_request rr = { .size = req->length,
@@ -451,11 +457,11 @@ static sn_status cut_request(struct iw_conn *c, struct batch *b, uint32_t most) 
         uint32_t stag = req->remote_token;
         /* Nobody may look at it, but some adapters refuse 0, and one value is our mark. */
         if (req->length == 0 && (stag == IW_MARK_STAG || stag == 0)) stag = 1;
-        payload = SN_MIN(left, most - DDP_TAGGED_LEN);
+        payload = SN_MIN(left, most - overhead);
         last = payload == left;
         head_len = rdmap_write_pack(head, last, stag, req->remote_addr + off, payload);
     } else {
-        payload = SN_MIN(left, most - DDP_UNTAGGED_LEN);
+        payload = SN_MIN(left, most - overhead);
         last = payload == left;
         head_len = rdmap_send_pack(head, send_opcode(req), last,
                                    req->flags & TP_F_INVALIDATE ? req->invalidate_token : 0,

@@ -106,10 +106,11 @@ bool lo_peer_alive(const struct lo_peer *p);
 SN_MUST_CHECK sn_status lo_peer_check(const struct lo_peer *p, uint64_t qp_id, uint32_t token,
                                       uint64_t addr, size_t len, enum tp_right right);
 /* Copies between local pieces and one range of the peer's memory, ascending. SN_E_FAULT: local
- * memory is not there; SN_E_RIGHTS: the peer's is not; SN_E_PEER_GONE and others. */
-SN_MUST_CHECK sn_status lo_peer_write(const struct lo_peer *p, const struct os_iov *local,
-                                      size_t count, uint64_t to, size_t len);
-SN_MUST_CHECK sn_status lo_peer_read(const struct lo_peer *p, const struct os_iov *local,
+ * memory is not there; SN_E_RIGHTS: the peer's is not; SN_E_PEER_GONE and others. The last `tail`
+ * bytes (0 to len) of a write appear after all others. */
+SN_MUST_CHECK sn_status lo_peer_write(struct lo_peer *p, const struct os_iov *local, size_t count,
+                                      uint64_t to, size_t len, size_t tail);
+SN_MUST_CHECK sn_status lo_peer_read(struct lo_peer *p, const struct os_iov *local,
                                      size_t count, uint64_t from, size_t len);
 /* Sets the bell of a connection on the peer's board. Not 0: the caller must wake it, and then call
  * lo_peer_woken with this number. */

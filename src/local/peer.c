@@ -178,13 +178,13 @@ static sn_status copy_status(sn_status st, const struct os_iov *local, size_t co
     return st == SN_E_FAULT ? blame(local, count, write_local) : st;
 }
 
-sn_status lo_peer_write(const struct lo_peer *p, const struct os_iov *local, size_t count,
-                        uint64_t to, size_t len) {
-    struct os_peer_iov there = { to, len };
+sn_status lo_peer_write(struct lo_peer *p, const struct os_iov *local, size_t count, uint64_t to,
+                        size_t len, size_t tail) {
+    struct os_peer_iov there[2] = { { to, len - tail }, { to + len - tail, tail } };
     size_t done = 0;
     sn_status st = SN_OK;
     if (!p->self) {
-        st = os_peer_writev(&p->process, local, count, &there, 1, &done);
+        st = os_peer_writev(&p->process, local, count, there, 2, &done);
     } else {
         for (size_t i = 0; i < count && st == SN_OK && done < len; i++) {
             size_t n = SN_MIN(local[i].len, len - done);
@@ -196,8 +196,8 @@ sn_status lo_peer_write(const struct lo_peer *p, const struct os_iov *local, siz
     return copy_status(st, local, count, false);
 }
 
-sn_status lo_peer_read(const struct lo_peer *p, const struct os_iov *local, size_t count,
-                       uint64_t from, size_t len) {
+sn_status lo_peer_read(struct lo_peer *p, const struct os_iov *local, size_t count, uint64_t from,
+                       size_t len) {
     struct os_peer_iov there = { from, len };
     size_t done = 0;
     sn_status st = SN_OK;

@@ -110,8 +110,15 @@ bool lo_tx_acked(struct lo_conn *c, uint32_t count) {
     if (count - acked > os_u32_load_relaxed(&tx->pos) - acked) return false;
     os_u32_store_relaxed(&tx->acked, count);
     tx->data_tail = tx->data_end[(count - 1) % LO_SLOTS];
-    while (tx->unacked.head && (int32_t)(count - tx->unacked.head->tp_u32[0]) >= 0)
-        c->up->request_done(c->qp, lo_fifo_pop(&tx->unacked), SN_OK);
+    struct tp_request *done[TP_DONE_BATCH];
+    uint32_t n;
+    do {
+        for (n = 0; n < TP_DONE_BATCH && tx->unacked.head &&
+                    (int32_t)(count - tx->unacked.head->tp_u32[0]) >= 0;
+             n++)
+            done[n] = lo_fifo_pop(&tx->unacked);
+        if (n != 0) c->up->requests_done(c->qp, done, n);
+    } while (n == TP_DONE_BATCH);
     return true;
 }
 
@@ -399,35 +406,12 @@ static enum step ask_read(struct lo_conn *c) {
 
 /* ---- straight ---- */
 
-/* The part [skip, skip+len) of a list of pieces. */
-static size_t slice(const struct os_iov *iov, size_t count, size_t skip, size_t len,
-                    struct os_iov *out) {
-    size_t n = 0;
-    for (size_t i = 0; i < count && len != 0; i++) {
-        if (skip >= iov[i].len) {
-            skip -= iov[i].len;
-            continue;
-        }
-        size_t m = SN_MIN(len, iov[i].len - skip);
-        out[n++] = (struct os_iov){ (uint8_t *)iov[i].base + skip, m };
-        len -= m;
-        skip = 0;
-    }
-    return n;
-}
-
 /* Writes to the peer's memory. The word that holds the last byte comes last, and alone: programs
- * poll it, and one call promises no order. */
+ * poll it. Within this process a copy is in order anyway. */
 static sn_status copy_out(struct lo_conn *c, const struct pieces *p, uint64_t to, bool last) {
     size_t tail = last && !c->peer->self ? (size_t)((to + p->bytes - 1) & 7) + 1 : 0;
     if (tail >= p->bytes) tail = 0;
-    if (tail == 0) return lo_peer_write(c->peer, p->iov, p->count, to, p->bytes);
-    struct os_iov part[PIECES];
-    size_t n = slice(p->iov, p->count, 0, p->bytes - tail, part);
-    sn_status st = lo_peer_write(c->peer, part, n, to, p->bytes - tail);
-    if (st != SN_OK) return st;
-    n = slice(p->iov, p->count, p->bytes - tail, tail, part);
-    return lo_peer_write(c->peer, part, n, to + p->bytes - tail, tail);
+    return lo_peer_write(c->peer, p->iov, p->count, to, p->bytes, tail);
 }
 
 /* Checks [off, length) of the request against the peer's table and copies up to *n bytes; *n

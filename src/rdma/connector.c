@@ -817,6 +817,7 @@ const struct tp_upcalls rd_upcalls = {
     .sq_peek = rd_sendq_peek,
     .sq_advance = rd_sendq_advance,
     .request_done = rd_sendq_done,
+    .requests_done = rd_sendq_done_many,
     .take_receive = rd_recvq_take,
     .receive_done = rd_recvq_done,
     .access = access_memory,

@@ -105,6 +105,21 @@ void rd_sendq_done(void *ctx, struct tp_request *req, sn_status st) {
     rd_fire_run(&f);
 }
 
+void rd_sendq_done_many(void *ctx, struct tp_request *const *req, uint32_t n) {
+    struct rd_qp *qp = ctx;
+    struct rd_fire f;
+    rd_fire_init(&f);
+    os_lock_enter(&qp->sq.lock);
+    for (uint32_t i = 0; i < n; i++) {
+        struct rd_sendq_slot *s = SN_CONTAINER(req[i], struct rd_sendq_slot, req);
+        s->status = SN_OK;
+        s->done = 1;
+    }
+    retire_locked(qp, &f);
+    os_lock_leave(&qp->sq.lock);
+    rd_fire_run(&f);
+}
+
 void rd_sendq_flush_locked(struct rd_qp *qp, struct rd_fire *f) {
     struct rd_sendq *sq = &qp->sq;
     for (; sq->head != sq->tail; sq->head++) {

@@ -92,6 +92,8 @@ struct tp_access {
 
 /* ---- upcalls: transport to core ---- */
 
+enum { TP_DONE_BATCH = 32 }; /* a good number for requests_done */
+
 enum { TP_RECV_SOLICITED = 1, TP_RECV_INVALIDATED = 2 };
 
 struct tp_upcalls {
@@ -107,6 +109,8 @@ struct tp_upcalls {
      * the user in posting order. A status other than SN_OK: the transport must also be about to
      * end the connection (on_disconnected follows). */
     void (*request_done)(void *qp, struct tp_request *req, sn_status st);
+    /* request_done with SN_OK for n of them, in this order: one round of locks. */
+    void (*requests_done)(void *qp, struct tp_request *const *req, uint32_t n);
 
     /* Takes the oldest posted receive (of the queue pair or its shared queue); NULL if none.
      * Called with the receive lock held. Valid until receive_done (or until close returns). */

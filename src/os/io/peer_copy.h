@@ -7,8 +7,9 @@
  * Errors:  SN_E_FAULT, SN_E_PERM, SN_E_PEER_GONE, SN_E_NOT_FOUND, SN_E_RESOURCES,
  *          SN_E_UNSUPPORTED.
  *
- * No order is promised between the bytes of one call. Who polls the last byte of a buffer must
- * be served with a second call for the end of it.
+ * Pieces of the peer's memory are served one after the other; no order is promised between the
+ * bytes of one. Who polls the last byte of a buffer must be served with a second piece for the end
+ * of it.
  */
 #ifndef SN_OS_PEER_COPY_H
 #define SN_OS_PEER_COPY_H
@@ -18,10 +19,12 @@
 #include <stdint.h>
 #include "base/status.h"
 #include "os/io/sock.h"
+#include "os/prim/atomic.h"
 
 struct os_peer {
     uint32_t pid;    /* as this process sees it; 0: not open */
     intptr_t handle; /* keeps the identity */
+    os_atomic_u64 alive_ns; /* when it was last seen alive */
 };
 
 /* A piece of the peer's memory. */
@@ -49,11 +52,11 @@ SN_MUST_CHECK sn_status os_peer_allow(void);
  * faults. SN_E_FAULT: something after *done is not mapped with the access needed, here or there
  * (os_pages_probe tells about here). SN_E_PERM: the system forbids it: nothing was copied, and
  * trying again is in vain. SN_E_PEER_GONE: the process has ended. */
-SN_MUST_CHECK sn_status os_peer_readv(const struct os_peer *peer, const struct os_iov *local,
+SN_MUST_CHECK sn_status os_peer_readv(struct os_peer *peer, const struct os_iov *local,
                                       size_t local_count, const struct os_peer_iov *remote,
                                       size_t remote_count, size_t *done);
 /* Likewise from the local pieces into the peer's. */
-SN_MUST_CHECK sn_status os_peer_writev(const struct os_peer *peer, const struct os_iov *local,
+SN_MUST_CHECK sn_status os_peer_writev(struct os_peer *peer, const struct os_iov *local,
                                        size_t local_count, const struct os_peer_iov *remote,
                                        size_t remote_count, size_t *done);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "os/linux/errno_status.h"
+#include "os/prim/clock.h"
 #include "os/prim/fault.h"
 
 #ifndef SYS_pidfd_open
@@ -98,7 +99,16 @@ static SN_COLD sn_status copy_status(const struct os_peer *peer, int e) {
     }
 }
 
-static sn_status copy_pieces(copy_fn *copy, const struct os_peer *peer, const struct os_iov *local,
+/* Asking costs as much as a small copy, so a peer that was alive just now is not asked again. */
+static bool alive_lately(struct os_peer *peer) {
+    uint64_t now = os_now_ns();
+    if (now - os_u64_load_relaxed(&peer->alive_ns) < OS_NS_PER_MS) return true;
+    if (!os_peer_alive(peer)) return false;
+    os_u64_store_relaxed(&peer->alive_ns, now);
+    return true;
+}
+
+static sn_status copy_pieces(copy_fn *copy, struct os_peer *peer, const struct os_iov *local,
                              size_t local_count, const struct os_peer_iov *remote,
                              size_t remote_count, size_t *done) {
     _Static_assert(sizeof(struct os_iov) == sizeof(struct iovec) &&
@@ -114,7 +124,7 @@ static sn_status copy_pieces(copy_fn *copy, const struct os_peer *peer, const st
         fill_window(&l, here, local_count, here_at, here_off);
         fill_window(&r, there, remote_count, there_at, there_off);
         if (l.count == 0 || r.count == 0) return SN_OK;
-        if (!os_peer_alive(peer)) return SN_E_PEER_GONE;
+        if (!alive_lately(peer)) return SN_E_PEER_GONE;
         ssize_t n = os_fault_hit(OS_FAULT_SYSCALL)
                         ? (errno = ENOMEM, -1)
                         : copy((pid_t)peer->pid, l.piece, l.count, r.piece, r.count, 0);
@@ -126,12 +136,12 @@ static sn_status copy_pieces(copy_fn *copy, const struct os_peer *peer, const st
     }
 }
 
-sn_status os_peer_readv(const struct os_peer *peer, const struct os_iov *local, size_t local_count,
+sn_status os_peer_readv(struct os_peer *peer, const struct os_iov *local, size_t local_count,
                         const struct os_peer_iov *remote, size_t remote_count, size_t *done) {
     return copy_pieces(process_vm_readv, peer, local, local_count, remote, remote_count, done);
 }
 
-sn_status os_peer_writev(const struct os_peer *peer, const struct os_iov *local, size_t local_count,
+sn_status os_peer_writev(struct os_peer *peer, const struct os_iov *local, size_t local_count,
                          const struct os_peer_iov *remote, size_t remote_count, size_t *done) {
     return copy_pieces(process_vm_writev, peer, local, local_count, remote, remote_count, done);
 }

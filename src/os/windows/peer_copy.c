@@ -37,7 +37,7 @@ static sn_status copy_status(const struct os_peer *peer, DWORD e) {
     return e == ERROR_ACCESS_DENIED ? SN_E_PERM : SN_E_FAULT;
 }
 
-static sn_status copy_pieces(bool write, const struct os_peer *peer, const struct os_iov *local,
+static sn_status copy_pieces(bool write, struct os_peer *peer, const struct os_iov *local,
                              size_t local_count, const struct os_peer_iov *remote,
                              size_t remote_count, size_t *done) {
     size_t li = 0, ri = 0, loff = 0, roff = 0;
@@ -64,12 +64,12 @@ static sn_status copy_pieces(bool write, const struct os_peer *peer, const struc
     }
 }
 
-sn_status os_peer_readv(const struct os_peer *peer, const struct os_iov *local, size_t local_count,
+sn_status os_peer_readv(struct os_peer *peer, const struct os_iov *local, size_t local_count,
                         const struct os_peer_iov *remote, size_t remote_count, size_t *done) {
     return copy_pieces(false, peer, local, local_count, remote, remote_count, done);
 }
 
-sn_status os_peer_writev(const struct os_peer *peer, const struct os_iov *local, size_t local_count,
+sn_status os_peer_writev(struct os_peer *peer, const struct os_iov *local, size_t local_count,
                          const struct os_peer_iov *remote, size_t remote_count, size_t *done) {
     return copy_pieces(true, peer, local, local_count, remote, remote_count, done);
 }

@@ -67,6 +67,10 @@ static inline void fake_request_done(void *ctx, struct tp_request *req, sn_statu
     f->done = true;
     os_u32_fetch_add_seqcst(&qp->done_count, 1);
 }
+static inline void fake_requests_done(void *ctx, struct tp_request *const *req, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        fake_request_done(ctx, req[i], SN_OK);
+}
 static inline void fake_sq_advance(void *ctx) {
     struct fake_qp *qp = ctx;
     os_lock_enter(&qp->lock);
@@ -134,6 +138,7 @@ static const struct tp_upcalls fake_up = {
     .sq_peek = fake_sq_peek,
     .sq_advance = fake_sq_advance,
     .request_done = fake_request_done,
+    .requests_done = fake_requests_done,
     .take_receive = fake_take_receive,
     .receive_done = fake_receive_done,
     .access = fake_access,
