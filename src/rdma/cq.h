@@ -39,9 +39,9 @@ struct rd_cq_member {
 struct rd_cq {
     struct os_ref refs; /* the front end's, one per queue pair */
     struct rd_adapter *ad;
-    os_lock poll_lock;    /* rank POLL: who makes progress for this queue */
-    struct tp_hot hot;    /* [poll_lock] */
-    uint32_t empty_polls; /* [poll_lock] */
+    os_lock poll_lock;        /* rank POLL: who makes progress for this queue */
+    struct tp_hot hot;        /* [poll_lock] */
+    uint32_t empty_polls;     /* [poll_lock] */
     os_atomic_u32 full_polls; /* a lost count is harmless */
 
     os_lock lock;                    /* rank CQ */

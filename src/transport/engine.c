@@ -221,7 +221,8 @@ void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot) {
     if (last) unpark(eng);
 }
 
-/* Waits out one tick while somebody polls hard. Ends the reign of queues that are not polled hard. */
+/* Waits out one tick while somebody polls hard. Ends the reign of queues that are not polled hard.
+ */
 static void park(struct tp_engine *eng) {
     uint32_t word = os_u32_load_seqcst(&eng->park);
     uint32_t polls = os_u32_load_relaxed(&eng->polls);
@@ -251,6 +252,7 @@ static uint64_t sleep_length(struct tp_engine *eng) {
 static void engine_main(void *arg) {
     struct tp_engine *eng = arg;
     struct os_poll_event events[EVENTS_PER_WAIT];
+    os_thread_set_prompt(); /* peers wait for it while the application computes */
     while (!os_u32_load_acquire(&eng->stop)) {
         if (os_u32_load_seqcst(&eng->hot_count) != 0) {
             park(eng);

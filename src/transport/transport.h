@@ -85,8 +85,8 @@ enum tp_right {
 
 /* A piece of memory that stays registered until access_end. */
 struct tp_access {
-    uint8_t *ptr; /* where the first byte is */
-    size_t len;   /* bytes at ptr; less than asked for where the region is scattered */
+    uint8_t *ptr;         /* where the first byte is */
+    size_t len;           /* bytes at ptr; less than asked for where the region is scattered */
     void *hold, *hold_io; /* the core's */
 };
 

@@ -147,9 +147,8 @@ HRESULT perf_control_wait(struct perf_end *e, enum perf_type type, struct perf_m
 
 /* While a notification for it is pending, the control connection has nothing to say. */
 static bool control_is_quiet(struct perf_end *e) {
-    return e->control_notify_pending &&
-           IND2CompletionQueue_GetOverlappedResult(e->control.cq, &e->control_notify, FALSE) ==
-               ND_PENDING;
+    return e->control_notify_pending && IND2CompletionQueue_GetOverlappedResult(
+                                            e->control.cq, &e->control_notify, FALSE) == ND_PENDING;
 }
 
 HRESULT perf_end_results(struct perf_end *e, ND2_RESULT *results, ULONG *count, bool sleep) {

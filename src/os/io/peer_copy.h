@@ -22,8 +22,8 @@
 #include "os/prim/atomic.h"
 
 struct os_peer {
-    uint32_t pid;    /* as this process sees it; 0: not open */
-    intptr_t handle; /* keeps the identity */
+    uint32_t pid;           /* as this process sees it; 0: not open */
+    intptr_t handle;        /* keeps the identity */
     os_atomic_u64 alive_ns; /* when it was last seen alive */
 };
 

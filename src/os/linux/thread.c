@@ -80,6 +80,27 @@ void os_thread_yield(void) {
     sched_yield();
 }
 
+/* sched_setattr's argument as far as its first version goes, restated: C libraries lack it. */
+struct sched_attr_v0 {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+#define SLICE_NS 100000u /* the least there is */
+
+/* Since Linux 6.12 the runtime of an ordinary thread is the length of its turns, and one with short
+ * turns need not wait until another's long turn is over. Older ones ignore it. */
+void os_thread_set_prompt(void) {
+    struct sched_attr_v0 a = { .size = sizeof a };
+    if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0) return;
+    if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return; /* somebody knows better */
+    a.size = sizeof a;
+    a.runtime = SLICE_NS;
+    (void)!syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
 static long futex(os_atomic_u32 *word, int op, uint32_t value, const struct timespec *until) {
     return syscall(SYS_futex, &word->v, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
                    FUTEX_BITSET_MATCH_ANY);

@@ -23,6 +23,9 @@ void os_thread_detach(os_thread t);
 /* A number that is unique among living threads and never 0. */
 uint64_t os_thread_self(void);
 void os_thread_yield(void);
+/* The calling thread does little at a time: asks the system to run it soon after it wakes, even if
+ * others compute on its processor. It gets no larger share for it. Without a way does nothing. */
+void os_thread_set_prompt(void);
 
 /* Runs fn once per `once`, other callers wait for it. Initialise with OS_ONCE_INIT. */
 typedef struct {

@@ -70,6 +70,10 @@ void os_thread_yield(void) {
     SwitchToThread();
 }
 
+/* The system does so by itself for a thread that waited. */
+void os_thread_set_prompt(void) {
+}
+
 bool os_wait_on(os_atomic_u32 *word, uint32_t expected, uint64_t deadline_ns) {
     if (os_u32_load_acquire(word) != expected) return true;
     if (WaitOnAddress(&word->v, &expected, sizeof expected, os_wait_ms(deadline_ns))) return true;
