@@ -136,6 +136,20 @@ connection_rate() {
         awk -v s=$step '$1 == s && $3 == 80 && $4 > 0 { found = 1 } END { exit !found }' conn.out ||
             fail "no row for $step"
     done
+    _perf many conn_rate -n 300 -q 16
+    awk '$1 == "connection" && $3 == 300 && $4 > 0 { found = 1 } END { exit !found }' many.out ||
+        fail "several at a time: no row"
+    grep -q '^# connections, 16 at a time' many.out || fail "it does not say how many at a time"
+}
+
+progress() {
+    local t
+    _serve
+    for t in send_lat write_bw; do
+        _perf $t $t -D 1.3 --progress
+        grep -qE '^softnd perf: 1 s: [1-9][0-9]* messages, [0-9.]+ Mpps, [0-9.]+ MiB/s$' $t.err ||
+            fail "$t: no line after a second"
+    done
 }
 
 registration_rate() {
@@ -257,7 +271,7 @@ wrong_usage_is_exit_code_2() {
         'send_lat a -D 1 -n 5' 'send_lat a -q 2' 'send_lat a -b' 'send_lat a -Q 2' 'send_lat a --cold 1M'
         'write_lat a -e' 'send_bw a -t 0' 'send_bw a -t 4 -Q 5' 'send_bw a -t 4 -l 5' 'send_bw a -t 7 -Q 7 -l 3' 'send_bw a -r 1 -l 2' 'send_bw a --target sleep'
         'write_bw a --target x' 'write_bw a -v --cold 1M' 'send_bw a -H' 'send_bw a --json --csv'
-        'send_bw a -a -s 5' 'conn_rate a --plot x' 'conn_rate a -D 1' 'send_bw a --hold 21' 'reg_rate a' 'send_bw a -s 1G -v' '-n 5'
+        'send_bw a -a -s 5' 'conn_rate a --plot x' 'conn_rate a -D 1' 'conn_rate a --progress' 'conn_rate a -q 65' 'send_bw a --hold 21' 'reg_rate a' 'send_bw a -s 1G -v' '-n 5'
         '--server a b' '--server send_lat a' 'send_lat a --once' 'send_lat a --threads 2' 'send_bw a -p 65536')
     for line in "${lines[@]}"; do
         read -ra words <<<"$line"

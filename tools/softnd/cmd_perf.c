@@ -45,6 +45,7 @@ enum {
     OPT_CSV,
     OPT_HISTOGRAM,
     OPT_PLOT,
+    OPT_PROGRESS,
     OPT_HELP
 };
 
@@ -59,7 +60,7 @@ static const struct args_option options[] = {
     [OPT_WARMUP] = { 'w', "warmup", "N", "messages before the measurement (a tenth)" },
     [OPT_TX_DEPTH] = { 't', "tx-depth", "N", "requests under way (128)" },
     [OPT_RX_DEPTH] = { 'r', "rx-depth", "N", "Receives posted, window of Sends (512)" },
-    [OPT_QPS] = { 'q', "qps", "N", "queue pairs (1)" },
+    [OPT_QPS] = { 'q', "qps", "N", "queue pairs; conn_rate: connections at a time (1)" },
     [OPT_IDLE] = { 0, "idle", "N", "further connected queue pairs that do nothing" },
     [OPT_HOLD] = { 0, "hold", "SECONDS", "first stay connected without traffic, at most 20 s" },
     [OPT_SGES] = { 0, "sges", "N", "pieces that each message is made of (1)" },
@@ -78,6 +79,7 @@ static const struct args_option options[] = {
     [OPT_CSV] = { 0, "csv", NULL, "comma separated rows" },
     [OPT_HISTOGRAM] = { 'H', "histogram", NULL, "the distribution of the times" },
     [OPT_PLOT] = { 0, "plot", "FILE", "draw the rows as an SVG picture" },
+    [OPT_PROGRESS] = { 0, "progress", NULL, "say each second how it goes, on standard error" },
     [OPT_HELP] = { 'h', "help", NULL, "this text" },
 };
 #define OPTION_COUNT (sizeof options / sizeof options[0])
@@ -226,6 +228,7 @@ static void take_switch(struct line *l, int opt) {
     if (opt == OPT_JSON) c->json = true;
     if (opt == OPT_CSV) c->csv = true;
     if (opt == OPT_HISTOGRAM) c->histogram = true;
+    if (opt == OPT_PROGRESS) c->progress = true;
 }
 
 static void fill_sizes(struct line *l) {
@@ -259,6 +262,9 @@ static const char *complete(struct line *l) {
         return "a bandwidth test has no times to draw a histogram of";
     if (c->hold_ns && c->params.kind == PERF_RATE) return "the rate tests have no --hold";
     if (c->plot && c->params.kind == PERF_RATE) return "the rate tests are not drawn";
+    if (c->progress && c->params.kind == PERF_RATE) return "the rate tests have no --progress";
+    if (c->params.verb == PERF_CONNECT && c->params.qps > PERF_CONNECTS_MAX)
+        return "too many connections at a time";
     fill_sizes(l);
     if (!c->iterations) c->iterations = c->params.kind == PERF_RATE ? 200 : 1000;
     if (!l->warmup_given)

@@ -275,6 +275,8 @@ static HRESULT look_around(struct flow *f, bool *told, bool *answered, bool *ove
     const struct perf_run_request *r = &f->run->request;
     HRESULT hr = ND_SUCCESS;
 
+    if (f->run->progress && f->timed && f->left)
+        perf_run_tell(f->run, sys_now_ns(), f->done - f->run->own.messages);
     if (f->run->sends && f->timed && r->duration_ns && !f->stopping &&
         sys_now_ns() - f->run->started_ns >= r->duration_ns) {
         stop_posting(f);

@@ -285,6 +285,7 @@ int perf_run_client(struct perf_client *c) {
         free(c->rows);
         return cmd_fail("perf", "out of memory");
     }
+    c->run.progress = c->progress;
     code = c->params.verb == PERF_REGISTER ? run_local(c) : run_remote(c);
     perf_run_fini(&c->run);
     free(c->rows);

@@ -185,6 +185,7 @@ HRESULT perf_end_prepare(struct perf_end *e, const struct perf_params *p) {
     e->params = *p;
     perf_layout_of(p, &e->layout);
     depth = p->qps * (p->tx_depth + PERF_CREDIT_SLOTS + 1 + perf_receives(p)) + 2 * p->idle_qps;
+    if (p->kind == PERF_RATE) depth = 1; /* nothing is posted */
     if (depth > e->ad->info.MaxCompletionQueueDepth) return ND_INSUFFICIENT_RESOURCES;
     hr = IND2Adapter_CreateCompletionQueue(e->ad->adapter, &IID_IND2CompletionQueue, e->ad->file,
                                            (ULONG)depth, 0, 0, (void **)&e->cq);

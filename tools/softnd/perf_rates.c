@@ -9,7 +9,7 @@
 #include "perf_roles.h"
 #include "sys.h"
 
-#define DISCONNECT_MS 3000
+#define WAIT_MS 100
 /* A size of the registration test takes no longer than this. */
 #define REGISTER_NS 2000000000u
 
@@ -37,78 +37,161 @@ static void add_row(struct perf_client *c, const char *what, uint64_t bytes, uin
 
 /* ---- connections ---- */
 
-enum { CREATE, CONNECT, COMPLETE, DISCONNECT, ALL, STEPS };
+enum step { CREATE, CONNECT, COMPLETE, DISCONNECT, ALL, STEPS };
 
-static HRESULT one_connection(struct perf_client *c, uint32_t index, uint32_t took[STEPS]) {
+/* One connection on its way; at CREATE there is none. */
+struct attempt {
+    enum step step;
+    IND2QueuePair *qp;
+    IND2Connector *connector;
+    OVERLAPPED ov;
+    bool pending;
+    uint32_t index;
+    uint64_t start_ns, at_ns;
+    uint32_t took[STEPS];
+};
+
+struct connecting {
+    struct perf_client *c;
+    struct attempt *attempts;
+    uint64_t begun, done, total; /* those that warm up included */
+    uint32_t *samples;
+    uint64_t sample_count, start_ns;
+};
+
+static void next_step(struct attempt *a) {
+    a->took[a->step] = since(a->at_ns);
+    a->step++;
+    a->at_ns = sys_now_ns();
+}
+
+static void drop(struct attempt *a) {
+    if (a->pending) {
+        IND2Connector_CancelOverlappedRequests(a->connector);
+        IND2Connector_GetOverlappedResult(a->connector, &a->ov, TRUE);
+    }
+    if (a->connector) IND2Connector_Release(a->connector);
+    if (a->qp) IND2QueuePair_Release(a->qp);
+    *a = (struct attempt){ 0 };
+}
+
+/* What the step's method returned. */
+static HRESULT called(struct attempt *a, HRESULT hr) {
+    a->pending = hr == ND_PENDING;
+    return hr;
+}
+
+static HRESULT begin(struct connecting *k, struct attempt *a) {
+    struct perf_client *c = k->c;
     struct perf_end *e = &c->end;
     const struct sockaddr *local = (struct sockaddr *)&c->target.local;
     const struct sockaddr *remote = (struct sockaddr *)&c->target.remote;
     uint8_t hello[PERF_GREETING_BYTES];
-    IND2Connector *connector = NULL;
-    IND2QueuePair *qp = NULL;
-    uint64_t start = sys_now_ns(), at = start;
-    OVERLAPPED ov;
     HRESULT hr;
 
+    a->index = (uint32_t)k->begun++;
+    a->start_ns = a->at_ns = sys_now_ns();
+    if (a->index == c->warmup) k->start_ns = a->start_ns;
     hr = IND2Adapter_CreateQueuePair(e->ad->adapter, &IID_IND2QueuePair, (IUnknown *)e->cq,
-                                     (IUnknown *)e->cq, NULL, 1, 1, 1, 1, 0, (void **)&qp);
+                                     (IUnknown *)e->cq, NULL, 1, 1, 1, 1, 0, (void **)&a->qp);
     if (SUCCEEDED(hr))
         hr = IND2Adapter_CreateConnector(e->ad->adapter, &IID_IND2Connector, e->ad->file,
-                                         (void **)&connector);
-    if (FAILED(hr)) goto done;
-    took[CREATE] = since(at);
-    perf_pack_greeting(PERF_ROLE_DATA, c->session, index, hello);
-    at = sys_now_ns();
-    hr = IND2Connector_Bind(connector, local, (ULONG)ndc_sockaddr_bytes(local));
-    if (FAILED(hr)) goto done;
-    ndc_begin_call(&ov, e->call_event);
-    hr = IND2Connector_Connect(connector, (IUnknown *)qp, remote, (ULONG)ndc_sockaddr_bytes(remote),
-                               0, 0, hello, sizeof hello, &ov);
-    hr = ndc_end_call((IND2Overlapped *)connector, &ov, e->call_event, hr, PERF_STALL_MS);
-    if (FAILED(hr)) goto done;
-    took[CONNECT] = since(at);
-    at = sys_now_ns();
-    ndc_begin_call(&ov, e->call_event);
-    hr = IND2Connector_CompleteConnect(connector, &ov);
-    hr = ndc_end_call((IND2Overlapped *)connector, &ov, e->call_event, hr, PERF_STALL_MS);
-    if (FAILED(hr)) goto done;
-    took[COMPLETE] = since(at);
-    at = sys_now_ns();
-    ndc_begin_call(&ov, e->call_event);
-    hr = IND2Connector_Disconnect(connector, &ov);
-    hr = ndc_end_call((IND2Overlapped *)connector, &ov, e->call_event, hr, DISCONNECT_MS);
-    took[DISCONNECT] = since(at);
-    took[ALL] = since(start);
-done:
-    if (connector) IND2Connector_Release(connector);
-    if (qp) IND2QueuePair_Release(qp);
+                                         (void **)&a->connector);
+    if (FAILED(hr)) return hr;
+    next_step(a);
+    perf_pack_greeting(PERF_ROLE_DATA, c->session, a->index, hello);
+    hr = IND2Connector_Bind(a->connector, local, (ULONG)ndc_sockaddr_bytes(local));
+    if (FAILED(hr)) return hr;
+    ndc_begin_call(&a->ov, e->call_event);
+    return called(a, IND2Connector_Connect(a->connector, (IUnknown *)a->qp, remote,
+                                           (ULONG)ndc_sockaddr_bytes(remote), 0, 0, hello,
+                                           sizeof hello, &a->ov));
+}
+
+static void finish(struct connecting *k, struct attempt *a) {
+    uint64_t counted = k->total - k->c->warmup;
+
+    a->took[ALL] = since(a->start_ns);
+    k->done++;
+    if (a->index >= k->c->warmup) {
+        for (int s = 0; s < STEPS; s++)
+            k->samples[s * counted + k->sample_count] = a->took[s];
+        k->sample_count++;
+    }
+    drop(a);
+}
+
+/* As far as it goes without waiting. *moved: it got on. */
+static HRESULT advance(struct connecting *k, struct attempt *a, bool *moved) {
+    HRESULT hr = ND_SUCCESS;
+
+    if (a->step == CREATE) {
+        if (k->begun == k->total) return ND_SUCCESS;
+        *moved = true;
+        hr = begin(k, a);
+    }
+    while (SUCCEEDED(hr)) {
+        if (a->pending) {
+            hr = IND2Connector_GetOverlappedResult(a->connector, &a->ov, FALSE);
+            if (hr == ND_PENDING) return ND_SUCCESS;
+            a->pending = false;
+            *moved = true;
+            if (FAILED(hr)) return hr;
+        }
+        next_step(a);
+        ndc_begin_call(&a->ov, k->c->end.call_event);
+        if (a->step == COMPLETE) {
+            hr = called(a, IND2Connector_CompleteConnect(a->connector, &a->ov));
+        } else if (a->step == DISCONNECT) {
+            hr = called(a, IND2Connector_Disconnect(a->connector, &a->ov));
+        } else {
+            finish(k, a);
+            return ND_SUCCESS;
+        }
+    }
+    return hr;
+}
+
+static HRESULT connect_all(struct connecting *k) {
+    struct perf_end *e = &k->c->end;
+    uint64_t at_a_time = k->c->params.qps, moved_ns = sys_now_ns();
+    HRESULT hr = ND_SUCCESS;
+
+    while (k->done < k->total && SUCCEEDED(hr)) {
+        bool moved = false;
+        for (uint64_t i = 0; i < at_a_time && SUCCEEDED(hr); i++)
+            hr = advance(k, &k->attempts[i], &moved);
+        if (SUCCEEDED(hr)) hr = perf_control_poll(e);
+        if (moved) {
+            moved_ns = sys_now_ns();
+            continue;
+        }
+        if (sys_now_ns() - moved_ns > PERF_STALL_MS * 1000000ull) hr = ND_IO_TIMEOUT;
+        if (SUCCEEDED(hr)) WaitForSingleObject(e->call_event, WAIT_MS);
+    }
+    for (uint64_t i = 0; i < at_a_time; i++)
+        drop(&k->attempts[i]);
     return hr;
 }
 
 HRESULT perf_connection_rate(struct perf_client *c) {
     static const char *const names[STEPS] = { "create", "connect", "complete", "disconnect",
                                               "connection" };
-    uint64_t total = c->iterations, n = 0, start = 0;
-    uint32_t *samples = calloc((size_t)total * STEPS, sizeof *samples), took[STEPS] = { 0 };
+    struct connecting k = { .c = c, .total = c->warmup + c->iterations };
     double seconds;
-    HRESULT hr = samples ? ND_SUCCESS : ND_NO_MEMORY;
+    HRESULT hr;
 
-    for (uint64_t i = 0; i < c->warmup + total && SUCCEEDED(hr); i++) {
-        if (i == c->warmup) start = sys_now_ns();
-        hr = one_connection(c, (uint32_t)i, took);
-        if (SUCCEEDED(hr)) hr = perf_control_poll(&c->end);
-        if (FAILED(hr) || i < c->warmup) continue;
-        for (int s = 0; s < STEPS; s++)
-            samples[s * total + n] = took[s];
-        n++;
-        if (c->duration_ns && sys_now_ns() - start >= c->duration_ns) break;
-    }
-    seconds = (double)(sys_now_ns() - start) / 1e9;
+    k.samples = calloc((size_t)c->iterations * STEPS, sizeof *k.samples);
+    k.attempts = calloc((size_t)c->params.qps, sizeof *k.attempts);
+    hr = k.samples && k.attempts ? connect_all(&k) : ND_NO_MEMORY;
+    seconds = (double)(sys_now_ns() - k.start_ns) / 1e9;
     ndc_transport(c->end.control.qp, c->heading.transport);
-    snprintf(c->heading.buffers, sizeof c->heading.buffers, "connections one after the other");
+    snprintf(c->heading.buffers, sizeof c->heading.buffers, "connections, %u at a time",
+             (unsigned)c->params.qps);
     for (int s = 0; s < STEPS && SUCCEEDED(hr); s++)
-        add_row(c, names[s], 0, samples + s * total, (size_t)n, seconds);
-    free(samples);
+        add_row(c, names[s], 0, k.samples + s * c->iterations, (size_t)k.sample_count, seconds);
+    free(k.samples);
+    free(k.attempts);
     return hr;
 }
 

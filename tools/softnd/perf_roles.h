@@ -10,6 +10,7 @@
 #include "perf_run.h"
 
 #define PERF_ROWS_MAX 64
+#define PERF_CONNECTS_MAX 64u /* connections of conn_rate at a time */
 
 struct perf_client {
     struct perf_params params;
@@ -17,7 +18,7 @@ struct perf_client {
     size_t size_count;
     uint64_t iterations, duration_ns, warmup, hold_ns;
     bool inline_given;
-    bool json, csv, histogram, gigabits;
+    bool json, csv, histogram, gigabits, progress;
     const char *plot; /* file, or NULL */
     const char *host;
     uint16_t port;

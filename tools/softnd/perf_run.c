@@ -3,6 +3,7 @@
  */
 #include "perf_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ping.h"
@@ -10,6 +11,7 @@
 
 /* A computing target looks at its control connection this often. */
 #define BUSY_LOOK_NS 250000000u
+#define PROGRESS_NS 1000000000u
 
 bool perf_run_init(struct perf_run *run) {
     *run = (struct perf_run){ 0 };
@@ -29,6 +31,20 @@ void perf_run_fini(struct perf_run *run) {
 void perf_run_start_clock(struct perf_run *run) {
     run->started_ns = sys_now_ns();
     run->cpu_started_ns = sys_cpu_ns();
+    run->told_ns = run->started_ns;
+    run->told_messages = 0;
+}
+
+void perf_run_tell(struct perf_run *run, uint64_t now_ns, uint64_t messages) {
+    uint64_t n = messages - run->told_messages;
+    double s = (double)(now_ns - run->told_ns) / 1e9;
+
+    if (now_ns - run->told_ns < PROGRESS_NS) return;
+    fprintf(stderr, "softnd perf: %.0f s: %llu messages, %.6f Mpps, %.2f MiB/s\n",
+            (double)(now_ns - run->started_ns) / 1e9, (unsigned long long)n, (double)n / s / 1e6,
+            (double)n * (double)run->request.size / s / 1048576);
+    run->told_ns = now_ns;
+    run->told_messages = messages;
 }
 
 void perf_run_stop_clock(struct perf_run *run, uint64_t messages) {

@@ -24,6 +24,8 @@ struct perf_run {
     size_t mark_count;
     struct perf_report_values own;
     uint64_t started_ns, cpu_started_ns;
+    bool progress;                   /* a line each second on standard error */
+    uint64_t told_ns, told_messages; /* when the last one was due, and how far it was then */
 };
 
 /* Memory for samples; false if there is none. */
@@ -39,6 +41,9 @@ HRESULT perf_run_bandwidth(struct perf_end *e, struct perf_run *run);
 /* Serves as a target that has nothing to do, until the peer is done. */
 HRESULT perf_serve(struct perf_end *e);
 void perf_run_start_clock(struct perf_run *run);
+/* A second after the last line, prints the next: messages counts those of the measurement so far.
+ */
+void perf_run_tell(struct perf_run *run, uint64_t now_ns, uint64_t messages);
 void perf_run_stop_clock(struct perf_run *run, uint64_t messages);
 HRESULT perf_say_done(struct perf_end *e, uint64_t sent, uint64_t least);
 HRESULT perf_say_result(struct perf_end *e, struct perf_run *run);
