@@ -8,6 +8,8 @@
 #   BENCH_CORES    the two cores, one for each end (default "0 1")
 #   BENCH_ONLY     regular expression: only the rows whose name matches
 #   BENCH_STRICT   1: refuse to run on a busy machine
+#   BENCH_VALUES   file that keeps the measured values, so that several runs, each with a part of the
+#                  rows, make one table; a last one with 0 rounds prints it
 #   BENCH_BUILD    build folder with softnd and bench_floor, instead of building
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -44,7 +46,8 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/softnd-bench.XXXXXX")
 background=()
 cleanup() {
     local p
-    for p in "${background[@]}"; do kill -9 "$p" 2>/dev/null; done
+    # To timeout, which ends its command too; -9 would leave that running.
+    for p in "${background[@]}"; do kill "$p" 2>/dev/null; done
     wait 2>/dev/null
     rm -rf "$work"
 }
@@ -126,7 +129,7 @@ end_server() {
         [[ ${1:-} == now ]] && kill "$SERVER" 2>/dev/null
         sleep 0.02
     done
-    kill -9 "$SERVER" 2>/dev/null
+    kill "$SERVER" 2>/dev/null
     wait "$SERVER" 2>/dev/null
     background=()
 }
@@ -211,7 +214,8 @@ floor_both() { timeout -k 1 60 "$floor" "$1"; }
 # ---- what is measured ----
 
 # values: one line per measurement, "key value".
-: >"$work/values"
+values=${BENCH_VALUES:-$work/values}
+touch "$values" || stop "$values cannot be written"
 wanted=() # keys that some row needs
 want() { [[ " ${wanted[*]} " == *" $1 "* ]]; }
 # measure KEY FUNCTION...: once per round.
@@ -221,7 +225,7 @@ measure() {
     want "$key" || return 0
     value=$("$@" 2>>"$work/errors")
     if [[ $value =~ ^[0-9.eE+-]+$ ]]; then
-        echo "$key $value" >>"$work/values"
+        echo "$key $value" >>"$values"
     else
         echo "$key" >>"$work/missing"
         why "$key"
@@ -279,7 +283,7 @@ define_rows() {
     row "local 1 MiB send" GB/s local_send_bw "UCX posix+cma send" ucx_cma_send_bw higher 1.5
     row "local 8 B send rate" M/s local_send_rate "UCX posix send" ucx_posix_rate higher 1.5
     row "local 8 B send rate" M/s local_send_rate "UCT posix active message" uct_posix_rate higher
-    ((growth_rounds > 0)) || return 0
+    ((growth_rounds > 0)) || [[ -n ${BENCH_VALUES:-} ]] || return 0
     for t in tcp local; do
         for n in 100 1000 5000; do
             row "$t one-way, $n idle QPs" us "${t}_idle_$n" "no idle QP" "${t}_idle_0" lower \
@@ -300,7 +304,7 @@ define_rows() {
 
 measure_raw() {
     measure raw_lat floor_both tcp_latency
-    want raw_rtt && grep '^raw_lat ' "$work/values" | tail -1 | awk '{ print "raw_rtt", 2 * $2 }' >>"$work/values"
+    want raw_rtt && grep '^raw_lat ' "$values" | tail -1 | awk '{ print "raw_rtt", 2 * $2 }' >>"$values"
     measure raw_bw floor_both tcp_stream
     measure raw_blocking_lat floor_both tcp_blocking_latency
     measure line_lat floor_both line_latency
@@ -357,13 +361,13 @@ measure_idle() { # name transport count
         why "$1_idle_$3"
         return
     fi
-    echo "$1_idle_$3 $(field t_typical_us)" >>"$work/values"
+    echo "$1_idle_$3 $(field t_typical_us)" >>"$values"
     eval "held_$3=$(field memory_bytes)"
     if [[ $3 != 0 && -n ${held_0:-} ]]; then
         awk -v all="$(field memory_bytes)" -v none="$held_0" -v n="$3" -v key="$1_memory_$3" \
-            'BEGIN { print key, (all - none) / n / 1024 }' >>"$work/values"
+            'BEGIN { print key, (all - none) / n / 1024 }' >>"$values"
     fi
-    [[ $3 == 1000 ]] && echo "$1_idle_cpu $(field idle_cpu_percent)" >>"$work/values"
+    [[ $3 == 1000 ]] && echo "$1_idle_cpu $(field idle_cpu_percent)" >>"$values"
     return 0
 }
 
@@ -377,14 +381,14 @@ measure_growth() {
             measure "${t}_rate_$n" sn_rate "$transport" off send_bw -s 8 -D "$seconds" -q $n
         done
         if want "${t}_connections" && sn "$transport" off conn_rate -n 500 2>>"$work/errors"; then
-            echo "${t}_connections $(field msg_rate_per_s connection)" >>"$work/values"
-            echo "${t}_connect $(field t_typical_us connection)" >>"$work/values"
+            echo "${t}_connections $(field msg_rate_per_s connection)" >>"$values"
+            echo "${t}_connect $(field t_typical_us connection)" >>"$values"
         fi
     done
     for size in 4K 64K 1M 16M 256M 1G 8G; do
         want "register_$size" || continue
         on_a timeout -k 1 60 "$softnd" perf reg_rate -s $size --json >"$work/sn.json" 2>>"$work/errors" &&
-            echo "register_$size $(field t_typical_us register)" >>"$work/values"
+            echo "register_$size $(field t_typical_us register)" >>"$values"
     done
 }
 
@@ -407,7 +411,7 @@ done
 
 say "medians (of $rounds rounds, growth $growth_rounds); cores busy without us: $(IFS=';'; echo "${loads[*]}")"
 printf '%s\n' "${rows[@]}" >"$work/rows"
-awk -v json="$out/results.json" -f bench/report.awk "$work/values" "$work/rows" || stop "no table"
+awk -v json="$out/results.json" -f bench/report.awk "$values" "$work/rows" || stop "no table"
 if [[ -s $work/missing ]]; then
     say "not measured"
     sort "$work/missing" | uniq -c | awk '{ printf "%s (%d times)\n", $2, $1 }'
