@@ -10,6 +10,9 @@
 #ifndef SOFTND_KMTYPES_H
 #define SOFTND_KMTYPES_H
 
+#ifndef SOFTND_KERNEL_TYPES
+#define SOFTND_KERNEL_TYPES
+#endif
 #include "../win32/softnd_wintypes.h"
 #include "softnd_sal.h"
 #include "softnd_ntstatus.h"

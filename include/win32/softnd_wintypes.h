@@ -148,10 +148,34 @@ typedef int SOCKET;
 
 typedef USHORT ADDRESS_FAMILY;
 typedef struct sockaddr SOCKADDR, *PSOCKADDR, *LPSOCKADDR;
+#ifdef SOFTND_KERNEL_TYPES /* IPv4 addresses with the member names of Windows beside the system's  \
+                            */
+typedef struct softnd_in_addr {
+    __extension__ union {
+        ULONG s_addr;
+        union {
+            struct {
+                UCHAR s_b1, s_b2, s_b3, s_b4;
+            } S_un_b;
+            struct {
+                USHORT s_w1, s_w2;
+            } S_un_w;
+            ULONG S_addr;
+        } S_un;
+    };
+} IN_ADDR, *PIN_ADDR;
+typedef struct softnd_sockaddr_in {
+    ADDRESS_FAMILY sin_family;
+    USHORT sin_port;
+    IN_ADDR sin_addr;
+    CHAR sin_zero[8];
+} SOCKADDR_IN, *PSOCKADDR_IN;
+#else
 typedef struct sockaddr_in SOCKADDR_IN, *PSOCKADDR_IN;
+typedef struct in_addr IN_ADDR;
+#endif
 typedef struct sockaddr_in6 SOCKADDR_IN6, *PSOCKADDR_IN6;
 typedef struct sockaddr_storage SOCKADDR_STORAGE, *PSOCKADDR_STORAGE;
-typedef struct in_addr IN_ADDR;
 typedef struct in6_addr IN6_ADDR;
 
 typedef union _SOCKADDR_INET {

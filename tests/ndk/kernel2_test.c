@@ -433,6 +433,15 @@ static void probes_raise_for_memory_and_alignment(void) {
     CHECK_EQ(code, STATUS_ACCESS_VIOLATION);
 }
 
+static void ipv4_address_has_the_names_of_windows(void) {
+    SOCKADDR_IN a = { .sin_family = AF_INET };
+    a.sin_addr.S_un.S_addr = RtlUlongByteSwap(0x7F000001);
+    CHECK_EQ(a.sin_addr.S_un.S_un_b.s_b1, 127);
+    CHECK_EQ(a.sin_addr.S_un.S_un_w.s_w2, RtlUshortByteSwap(1));
+    CHECK_EQ(a.sin_addr.s_addr, a.sin_addr.S_un.S_addr);
+    CHECK_EQ(sizeof a, sizeof(struct sockaddr_in));
+}
+
 /* ---- handles ---- */
 
 static void handle_that_is_none_is_refused(void) {
@@ -709,7 +718,8 @@ TEST_MAIN(TEST(verifier_is_on), TEST(wait_any_names_the_object_and_takes_only_it
           TEST(handler_does_not_run_without_a_raise),
           TEST(outer_frame_catches_what_the_inner_lets_pass),
           TEST(frame_that_was_returned_from_is_gone), TEST(lock_of_missing_memory_raises),
-          TEST(probes_raise_for_memory_and_alignment), TEST(handle_that_is_none_is_refused),
-          TEST(registry_keeps_values), TEST(registry_says_what_is_wrong),
-          TEST(registry_is_read_from_a_file), TEST(files_are_written_in_one_directory),
-          TEST(open_handle_is_a_leak), TEST(nothing_is_left))
+          TEST(probes_raise_for_memory_and_alignment), TEST(ipv4_address_has_the_names_of_windows),
+          TEST(handle_that_is_none_is_refused), TEST(registry_keeps_values),
+          TEST(registry_says_what_is_wrong), TEST(registry_is_read_from_a_file),
+          TEST(files_are_written_in_one_directory), TEST(open_handle_is_a_leak),
+          TEST(nothing_is_left))
