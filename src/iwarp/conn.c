@@ -93,6 +93,7 @@ void iw_set_interest(struct iw_conn *c) {
         if (c->rx.held_len >= IW_HELD_MAX) events = 0;
         break;
     case IW_LINGER:
+        if (c->rx.eof) events = 0; /* it stays readable, and brings nothing */
         if (c->tx.raw_len) events |= OS_POLL_OUT;
         break;
     default:
@@ -256,7 +257,11 @@ void iw_fail(struct iw_conn *c, sn_status st, const struct rdmap_fault *fault,
     case IW_WAIT_FPDU:
         if (!c->established) {
             c->established = true;
-            c->established_status = st == SN_E_TIMEOUT ? st : SN_E_REFUSED;
+            /* A reset: the caller gave up before our answer reached it. A FIN: it had it, and did
+             * not want it. */
+            c->established_status = st == SN_E_TIMEOUT     ? st
+                                    : st == SN_E_PEER_GONE ? SN_E_ABORTED
+                                                           : SN_E_REFUSED;
             iw_add_event(c, IW_EV_ESTABLISHED);
             break;
         } /* fall through */
@@ -366,6 +371,9 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
     default:
         os_lock_enter(&c->tx_lock);
         iw_setup_ready(c);
+        /* Full of early octets it reads no more, and would not find out about a reset. */
+        if ((events & OS_POLL_HUP) && iw_state(c) == IW_ANSWERED)
+            iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
         os_lock_leave(&c->tx_lock);
         break;
     }
@@ -455,15 +463,17 @@ static void on_timer(struct tp_timer *t) {
         break;
     case IW_DEAD:
         break;
-    case IW_LINGER:
-        os_lock_enter(&c->tx_lock);
-        iw_drop_socket(c, c->tx.raw_len != 0);
-        os_lock_leave(&c->tx_lock);
-        break;
+    case IW_WAIT_FPDU:
+        if (iw_rx_stall_over(c)) break; /* fall through */
     default:
         os_lock_enter(&c->tx_lock);
         SN_LOG(SN_LOG_INFO, "iwarp: the peer did not answer during connection setup");
         iw_fail(c, SN_E_TIMEOUT, NULL, NULL);
+        os_lock_leave(&c->tx_lock);
+        break;
+    case IW_LINGER:
+        os_lock_enter(&c->tx_lock);
+        iw_drop_socket(c, c->tx.raw_len != 0);
         os_lock_leave(&c->tx_lock);
         break;
     }

@@ -275,8 +275,8 @@ sn_status iw_rx_hold_more(struct iw_conn *c);
 void iw_rx_read_ahead(struct iw_conn *c);
 /* A receive was posted: a stalled Send goes on. */
 void iw_rx_resume(struct iw_conn *c);
-/* A stalled Send's grace is over. */
-void iw_rx_stall_over(struct iw_conn *c);
+/* A stalled Send's grace is over, if there is one: false if not. */
+bool iw_rx_stall_over(struct iw_conn *c);
 
 /* stream_tx.c; tx_lock held */
 bool iw_tx_progress(struct iw_conn *c);

@@ -270,9 +270,9 @@ static void end_send(struct iw_conn *c) {
     if (op->invalidates) {
         sn_status st = c->up->remote_invalidate(c->qp, rx->seg.stag);
         if (st != SN_OK) {
-            struct rdmap_fault f = rdmap_fault_make(st == SN_E_PD ? RDMAP_FAULT_INVALIDATE_STREAM
-                                                                  : RDMAP_FAULT_INVALIDATE_STAG);
-            fail_with_fault(c, SN_E_WIRE, &f);
+            refuse(c, st == SN_E_PD ? RDMAP_FAULT_INVALIDATE_STREAM : RDMAP_FAULT_INVALIDATE_STAG,
+                   SN_E_WIRE);
+            fail_with_fault(c, SN_E_WIRE, &rx->fault);
             return;
         }
         flags |= TP_RECV_INVALIDATED;
@@ -291,17 +291,21 @@ static bool is_mark(const struct rdmap_segment *seg) {
            (seg->to & IW_MARK_VERSION_MASK) == IW_MARK_VERSION;
 }
 
+/* It has said so; a responder says it too, before anything else of ours leaves. tx_lock held. */
+static void take_mark(struct iw_conn *c) {
+    if (iw_peer(c) == IW_PEER_SOFTND) return;
+    if (!c->active) {
+        os_u32_store_relaxed(&c->hello_due, 1);
+        c->report_now = true;
+    }
+    iw_peer_decided(c, IW_PEER_SOFTND);
+}
+
 static void end_write(struct iw_conn *c) {
     const struct rdmap_segment *seg = &c->rx.seg;
     if (is_mark(seg)) {
         os_lock_enter(&c->tx_lock);
-        if (iw_peer(c) != IW_PEER_SOFTND) {
-            if (!c->active) {
-                os_u32_store_relaxed(&c->hello_due, 1);
-                c->report_now = true;
-            }
-            iw_peer_decided(c, IW_PEER_SOFTND);
-        }
+        take_mark(c);
         bool sane = iw_confirmed(c, (uint32_t)seg->to);
         os_lock_leave(&c->tx_lock);
         if (!sane) {
@@ -352,9 +356,51 @@ static void end_response(struct iw_conn *c) {
     if (req != &c->rtr_read_request) c->up->request_done(c->qp, req, SN_OK);
 }
 
+/* What a Terminate says of our requests. */
+enum subject { ABOUT_ANY, ABOUT_SEND, ABOUT_WRITE, ABOUT_READ, ABOUT_NONE };
+
 /* Remote protection errors are about Reads, but for this one. */
 #define CODE_READ_BOUNDS 0x01
 #define CODE_NOT_INVALIDATED 0x09
+
+/* The header that it quotes tells; without one, what such an error can be about. */
+static enum subject subject_of(const struct terminate *t) {
+    if (t->has_header) {
+        switch (rdmap_opcode_of(t->header.ulp)) {
+        case RDMAP_WRITE:
+            return ABOUT_WRITE;
+        case RDMAP_READ_REQUEST:
+            return ABOUT_READ;
+        case RDMAP_READ_RESPONSE: /* an answer of ours, no request */
+            return ABOUT_NONE;
+        case RDMAP_SEND:
+        case RDMAP_SEND_INV:
+        case RDMAP_SEND_SE:
+        case RDMAP_SEND_SE_INV:
+            return ABOUT_SEND;
+        default:
+            return ABOUT_ANY;
+        }
+    }
+    if (t->layer == TERMINATE_LAYER_RDMAP && t->type == 1)
+        return t->code == CODE_NOT_INVALIDATED ? ABOUT_SEND : ABOUT_READ;
+    if (t->layer == TERMINATE_LAYER_DDP && t->type == 1) return ABOUT_WRITE;
+    if (t->layer == TERMINATE_LAYER_DDP && t->type == 2 && (t->code == 2 || t->code == 5))
+        return ABOUT_SEND;
+    return ABOUT_ANY;
+}
+
+/* What our request fails with. */
+static sn_status outcome_of(const struct terminate *t, enum subject about) {
+    if (about == ABOUT_READ && t->layer == TERMINATE_LAYER_RDMAP && t->type == 1)
+        return t->code == CODE_READ_BOUNDS ? SN_E_REMOTE_RANGE : SN_E_RIGHTS;
+    if (about == ABOUT_WRITE && t->layer == TERMINATE_LAYER_DDP && t->type == 1) return SN_E_RIGHTS;
+    if (about == ABOUT_SEND && t->layer == TERMINATE_LAYER_DDP && t->type == 2) {
+        if (t->code == 2) return SN_E_TIMEOUT;
+        if (t->code == 5) return SN_E_PEER_MSG_TOO_LONG;
+    }
+    return SN_E_REMOTE;
+}
 
 /* The oldest Send or Write that the peer has seen something of; the one that is still being sent
  * if all others are confirmed. */
@@ -382,7 +428,6 @@ static struct tp_request *take_oldest_transfer(struct iw_tx *tx) {
 static void end_terminate(struct iw_conn *c) {
     struct terminate t;
     struct tp_request *victim = NULL;
-    sn_status st = SN_E_REMOTE;
     if (terminate_unpack(c->rx.head + MPA_LEN_LEN + c->rx.seg.header_len, c->rx.seg.payload_len,
                          &t) != SN_OK) {
         fail_with_fault(c, SN_E_WIRE, NULL);
@@ -390,26 +435,17 @@ static void end_terminate(struct iw_conn *c) {
     }
     SN_LOG(SN_LOG_INFO, "iwarp: the peer terminated the connection: %s",
            terminate_text(t.layer, t.type, t.code));
-    bool about_read = t.layer == TERMINATE_LAYER_RDMAP && t.type == 1 &&
-                      (t.has_header ? rdmap_opcode_of(t.header.ulp) == RDMAP_READ_REQUEST
-                                    : t.code != CODE_NOT_INVALIDATED);
+    enum subject about = subject_of(&t);
     os_lock_enter(&c->tx_lock);
     struct tp_request *first = oldest_transfer(&c->tx);
     bool write = first && first->op == TP_OP_WRITE;
-    if (about_read) {
+    if (about == ABOUT_READ) {
         victim = iw_fifo_pop(&c->tx.reads);
         if (victim == &c->rtr_read_request) victim = NULL;
-        st = t.code == CODE_READ_BOUNDS ? SN_E_REMOTE_RANGE : SN_E_RIGHTS;
-    } else if (t.layer == TERMINATE_LAYER_DDP && t.type == 1) {
-        if (write) victim = take_oldest_transfer(&c->tx);
-        st = SN_E_RIGHTS;
-    } else if (t.layer == TERMINATE_LAYER_DDP && t.type == 2 && (t.code == 2 || t.code == 5)) {
-        if (first && !write) victim = take_oldest_transfer(&c->tx);
-        st = t.code == 2 ? SN_E_TIMEOUT : SN_E_PEER_MSG_TOO_LONG;
-    } else if (first) {
+    } else if (first && (about == ABOUT_ANY || about == (write ? ABOUT_WRITE : ABOUT_SEND))) {
         victim = take_oldest_transfer(&c->tx);
     }
-    if (victim) c->up->request_done(c->qp, victim, st);
+    if (victim) c->up->request_done(c->qp, victim, outcome_of(&t, about));
     iw_fail(c, SN_E_REMOTE, NULL, NULL);
     os_lock_leave(&c->tx_lock);
 }
@@ -420,6 +456,8 @@ static void open_stream(struct iw_conn *c) {
     if (iw_state(c) == IW_WAIT_FPDU) {
         iw_set_state(c, IW_OPEN);
         iw_disarm(c, &c->timer);
+        /* Under this lock still: a request of ours may leave as soon as it is free. */
+        if (!c->rx.fault_set && is_mark(&c->rx.seg)) take_mark(c);
         if (!c->established) {
             c->established = true;
             c->established_status = SN_OK;
@@ -765,8 +803,21 @@ void iw_rx_resume(struct iw_conn *c) {
     iw_rx_progress(c);
 }
 
-void iw_rx_stall_over(struct iw_conn *c) {
-    if (!os_u32_load_relaxed(&c->rx.stalled)) return;
-    struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_NO_BUFFER);
-    fail_with_fault(c, SN_E_WIRE, &f);
+bool iw_rx_stall_over(struct iw_conn *c) {
+    struct iw_rx *rx = &c->rx;
+    if (!os_u32_load_relaxed(&rx->stalled)) return false;
+    refuse(c, RDMAP_FAULT_NO_BUFFER, SN_E_WIRE);
+    if (iw_state(c) == IW_OPEN) {
+        fail_with_fault(c, SN_E_WIRE, &rx->fault);
+        return true;
+    }
+    /* The first FPDU: nothing may be said of it before all of it was seen and its CRC is good. */
+    os_u32_store_relaxed(&rx->stalled, 0);
+    enter_payload(rx);
+    iw_arm(c, &c->timer, c->request_ns);
+    os_lock_enter(&c->tx_lock);
+    iw_set_interest(c);
+    os_lock_leave(&c->tx_lock);
+    iw_rx_progress(c);
+    return true;
 }

@@ -786,6 +786,10 @@ static void marked_to_raw(struct iw_conn *c, struct batch *b) {
         return;
     }
     c->tx.markers = before;
+    if (f->source == IW_TX_NONE) { /* a report, for which there is no memory */
+        note_failure(c, SN_E_NOMEM);
+        return;
+    }
     b->failed = SN_E_FAULT;
     b->culprit = f->req;
 }
@@ -842,6 +846,7 @@ static bool send_some(struct iw_conn *c, bool *did) {
         return false;
     }
     set_blocked(c, false);
+    if (c->tx.failed) return false;
     if (b.failed != SN_OK && (b.fpdu_count == 0 || st == SN_E_FAULT || c->tx_markers)) {
         if (b.culprit && must_wait(c)) return false;
         if (b.culprit)

@@ -104,6 +104,39 @@ static void no_receive(struct stage *s) {
     CHECK_EQ(os_u32_load_seqcst(&r->qp.recv_count), 0);
 }
 
+/* The same as the very first FPDU: nothing may be said of it before all of it is here and good. The
+ * grace time ends with a Terminate if it is; b: 0 it is, 1 its CRC is bad, 2 half of it never
+ * comes. a: the revision of the peer, which is not peer-to-peer with 1. */
+static void first_without_receive(struct stage *s) {
+    struct rig *r = s->r;
+    struct raw_bytes want = { 0 };
+    struct profile p = foreign_passive;
+    uint64_t t0 = os_now_ns();
+    p.rtr = RTR_NONE;
+    if (s->a == 1) p = (struct profile){ .flags = RAW_C, .rev = 1, .rtr = RTR_NONE };
+    rig_open(r, &p);
+    raw_send(&s->out, RDMAP_SEND, true, 0, 1, 0, hostile_payload(), 100);
+    if (s->b == 1) s->out.data[s->out.len - 1] ^= 1;
+    if (s->b == 2) s->out.len = 60;
+    rig_put(r, &s->out);
+    if (s->b == 0) {
+        CHECK_STR(raw_result_text(rig_read_fpdu(r)), "ok");
+        raw_terminate_about(&want, 1, 2, 2, 1, s->out.data);
+        CHECK_EQ(r->fpdu_len, want.len);
+        CHECK_BYTES(r->fpdu, want.data, want.len);
+        raw_free(&want);
+    }
+    CHECK_STR(raw_result_text(raw_read_end(&r->peer)), "end of stream");
+    CHECK(ms_since(t0) >= 2900);
+    WAIT_FOR(os_u32_load_seqcst(&r->qp.established));
+    bool heard = s->b == 0 || s->a == 1; /* revision 1 is established by our reply */
+    sn_status st = s->b == 2 ? SN_E_TIMEOUT : s->b == 1 && !heard ? SN_E_REFUSED : SN_E_WIRE;
+    CHECK_EQ(os_u32_load_seqcst(&r->qp.established), 1 + (heard ? SN_OK : st));
+    if (heard) WAIT_FOR(os_u32_load_seqcst(&r->qp.disconnected));
+    if (heard) CHECK_EQ(os_u32_load_seqcst(&r->qp.disconnected), 1 + st);
+    CHECK_EQ(os_u32_load_seqcst(&r->qp.recv_count), 0);
+}
+
 /* A peer that hears our Terminate and never closes does not keep its connection. */
 static void never_closes(struct stage *s) {
     struct rig *r = s->r;
@@ -215,6 +248,40 @@ static void responses_never_collected(struct stage *s) {
     /* In the end the Reads in waiting are more than the depth allows. */
     WAIT_FOR(os_u32_load_seqcst(&r->qp.disconnected));
     CHECK_EQ(os_u32_load_seqcst(&r->qp.disconnected), 1 + SN_E_WIRE);
+    raw_reset(&r->peer);
+}
+
+/* The processor time that this process uses while nobody has anything to do. */
+static void expect_rest(const char *what) {
+    struct timespec c0, c1;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c0);
+    pace_ms(400);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c1);
+    long us = (long)(c1.tv_sec - c0.tv_sec) * 1000000 + (c1.tv_nsec - c0.tv_nsec) / 1000;
+    if (us > 40000) FAIL("%ld us of 400 ms were spent on %s", us, what);
+}
+
+/* A peer that takes nothing of what it asked for and says goodbye: the rest of an FPDU must still
+ * leave, and its socket stays readable for ever. */
+static void goodbye_with_a_full_socket(struct stage *s) {
+    struct rig *r = s->r;
+    rig_open(r, &foreign_passive);
+    os_sock_set_buffers(r->peer.s, 0, 4096);
+    for (uint32_t i = 1; i <= 4; i++)
+        raw_read_request(&s->out, i, 1, 0, RIG_MEM, FAKE_REMOTE, RIG_BASE);
+    struct iw_conn *c = iw_conn_of(r->qp.conn);
+    for (uint32_t msn = 5; os_u32_load_relaxed(&c->tx.blocked) == 0 && msn < 500; msn++) {
+        rig_put(r, &s->out);
+        s->out.len = 0;
+        pace_ms(20);
+        raw_read_request(&s->out, msn, 1, 0, RIG_MEM, FAKE_REMOTE, RIG_BASE);
+    }
+    CHECK(os_u32_load_relaxed(&c->tx.blocked) != 0);
+    raw_fin(&r->peer);
+    WAIT_FOR(os_u32_load_seqcst(&r->qp.disconnected));
+    CHECK_EQ(iw_state(c), IW_LINGER);
+    expect_rest("a peer that said goodbye");
+    CHECK_EQ(iw_state(c), IW_LINGER);
     raw_reset(&r->peer);
 }
 
@@ -372,7 +439,69 @@ static void replied_then_flood(struct stage *s) {
     raw_reset(&r->peer);
 }
 
+/* As much as we keep, and a reset before the application looks: that is found out, at rest. */
+static void replied_flooded_and_reset(struct stage *s) {
+    struct rig *r = s->r;
+    answer(s, 2);
+    rig_put(r, &s->out);
+    WAIT_FOR(os_u32_load_seqcst(&r->qp.replied) == 1 + SN_OK);
+    s->out.len = 0;
+    for (int i = 0; i < 2; i++)
+        raw_write(&s->out, true, FAKE_REMOTE, RIG_BASE, hostile_payload(), 40000);
+    rig_put(r, &s->out);
+    struct iw_conn *c = iw_conn_of(r->qp.conn);
+    size_t held = 0;
+    WAIT_FOR((os_lock_enter(&c->rx_lock), held = c->rx.held_len, os_lock_leave(&c->rx_lock),
+              held >= IW_HELD_MAX));
+    raw_reset(&r->peer);
+    WAIT_FOR(iw_state(c) == IW_DEAD);
+    expect_rest("a peer that is gone");
+    CHECK_EQ(iw_ops.complete(r->qp.conn, 4, 4), SN_E_ABORTED);
+}
+
 /* ---- Terminates and what they are about ---- */
+
+/* A peer that is SoftND but reports nothing has a Read, a Write and a Send of ours when it says
+ * that something was wrong. b is the opcode quoted, a the layer, type and code. The request it is
+ * about fails, the others are nobody's fault. */
+static void terminate_quotes(struct stage *s) {
+    static const uint8_t ops[3] = { RDMAP_READ_REQUEST, RDMAP_WRITE, RDMAP_SEND };
+    struct rig *r = s->r;
+    uint8_t fpdus[3][64] = { { 0 } };
+    rig_open(r, &softnd_passive);
+    fake_post(&r->qp, TP_OP_READ, 0, rig_at(SINK), 100, 0x4000, 77);
+    /* The Send or Write that is not the oldest is never blamed: it may not have been seen yet. */
+    bool send_first = s->b == RDMAP_SEND;
+    fake_post(&r->qp, send_first ? TP_OP_SEND : TP_OP_WRITE, 0, rig_at(0), 10, 0x4000, 77);
+    fake_post(&r->qp, send_first ? TP_OP_WRITE : TP_OP_SEND, 0, rig_at(0), 10, 0x4000, 77);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(rig_read_fpdu(r), RAW_OK);
+        for (int k = 0; k < 3; k++)
+            if ((r->fpdu[3] & 15) == ops[k]) memcpy(fpdus[k], r->fpdu, r->fpdu_len);
+    }
+    struct raw_bytes response = { 0 };
+    raw_response(&response, true, 1, 0, "x", 1);
+    const uint8_t *quoted = s->b == RDMAP_READ_RESPONSE  ? response.data
+                            : s->b == RDMAP_READ_REQUEST ? fpdus[0]
+                            : s->b == RDMAP_WRITE        ? fpdus[1]
+                                                         : fpdus[2];
+    raw_terminate_about(&s->out, (uint8_t)(s->a >> 16), (uint8_t)(s->a >> 8), (uint8_t)s->a, 1,
+                        quoted);
+    rig_put(r, &s->out);
+    raw_free(&response);
+    WAIT_FOR(os_u32_load_seqcst(&r->qp.disconnected));
+    CHECK_EQ(os_u32_load_seqcst(&r->qp.disconnected), 1 + SN_E_REMOTE);
+    CHECK_EQ(os_u32_load_seqcst(&r->qp.done_count), s->b == RDMAP_READ_RESPONSE ? 0 : 1);
+    sn_status want = s->a == 0x010202   ? SN_E_TIMEOUT
+                     : s->a == 0x010100 ? SN_E_RIGHTS
+                     : s->a == 0x000102 ? SN_E_RIGHTS
+                                        : SN_E_REMOTE;
+    if (s->b == RDMAP_READ_REQUEST) CHECK(r->qp.sq[0].done);
+    if (s->b == RDMAP_READ_REQUEST)
+        CHECK_EQ(r->qp.sq[0].status, s->a == 0x010202 ? SN_E_REMOTE : want);
+    if (s->b == RDMAP_WRITE || s->b == RDMAP_SEND) CHECK(r->qp.sq[1].done);
+    if (s->b == RDMAP_WRITE || s->b == RDMAP_SEND) CHECK_EQ(r->qp.sq[1].status, want);
+}
 
 /* A Read and a Send with Invalidate are out; the Terminate quotes the Send. The Read is not to
  * blame. a: layer, type, code. */
@@ -441,6 +570,11 @@ const struct stream custom_streams[] = {
     CUSTOM(loris_trickles_the_first_fpdu, slow_first_fpdu, 0, 0),
     CUSTOM(send_without_receive, no_receive, 10, 0),
     CUSTOM(empty_send_without_receive_to_an_initiator, no_receive, 0, 1),
+    CUSTOM(first_send_without_receive, first_without_receive, 2, 0),
+    CUSTOM(first_send_without_receive_of_revision_1, first_without_receive, 1, 0),
+    CUSTOM(first_send_without_receive_and_bad_crc, first_without_receive, 2, 1),
+    CUSTOM(first_send_without_receive_never_whole, first_without_receive, 1, 2),
+    CUSTOM(goodbye_with_a_full_socket, goodbye_with_a_full_socket, 0, 0),
     CUSTOM(peer_that_never_closes, never_closes, 0, 0),
     CUSTOM(flood_behind_the_terminate, flood_after_terminate, 0, 0),
     CUSTOM(flood_of_sends_without_receive, flood_without_receive, 0, 0),
@@ -453,6 +587,12 @@ const struct stream custom_streams[] = {
     CUSTOM(replied_then_fin, replied_then_end, 0, 0),
     CUSTOM(replied_then_rst, replied_then_end, 1, 0),
     CUSTOM(replied_then_flood, replied_then_flood, 0, 0),
+    CUSTOM(replied_then_flood_and_rst, replied_flooded_and_reset, 0, 0),
+    CUSTOM(terminate_quotes_a_read, terminate_quotes, 0x000102, RDMAP_READ_REQUEST),
+    CUSTOM(terminate_of_buffers_quotes_a_read, terminate_quotes, 0x010202, RDMAP_READ_REQUEST),
+    CUSTOM(terminate_quotes_a_write, terminate_quotes, 0x010100, RDMAP_WRITE),
+    CUSTOM(terminate_quotes_a_send, terminate_quotes, 0x010202, RDMAP_SEND),
+    CUSTOM(terminate_quotes_a_response, terminate_quotes, 0x010100, RDMAP_READ_RESPONSE),
     CUSTOM(terminate_about_a_send_not_the_read, terminate_about_the_send, 0x000109, 1),
     CUSTOM(terminate_about_a_send_without_header, terminate_about_the_send, 0x000109, 0),
     CUSTOM(terminate_of_rights_about_a_send, terminate_about_the_send, 0x000102, 1),

@@ -352,6 +352,37 @@ static void reply_of_garbage_refuses_the_connect(void) {
     fx_end(f);
 }
 
+/* Our answer is on its way when the caller gives up, with a reset, or has it and says goodbye. */
+static void caller_that_leaves_ends_the_accept(void) {
+    struct fx *f = fx_begin();
+    for (int reset = 0; reset < 2; reset++) {
+        struct fx_pair *p = PAIR_CREATE(f, NULL);
+        struct raw_peer peer;
+        struct raw_bytes b = { 0 };
+        uint8_t start[532];
+        size_t len;
+        fx_listen(f, p);
+        OVERLAPPED *request = fx_request(f, p);
+        struct os_addr to = addr_of(&p->at, p->at_len);
+        CHECK_EQ(raw_connect(&peer, &to), RAW_OK);
+        raw_start2(&b, false, 0, RAW_A | 8, RAW_RTR_WRITE | RAW_RTR_READ | 8, NULL, 0);
+        CHECK_EQ(raw_transmit(&peer, b.data, b.len, NULL), RAW_OK);
+        raw_free(&b);
+        CHECK_HR(WAIT(f, p->listener, request), ND_SUCCESS);
+        OVERLAPPED *accept = fx_accept(f, p);
+        if (reset) { /* the answer stays in its socket, unread */
+            raw_reset(&peer);
+        } else {
+            CHECK_EQ(raw_read_start(&peer, start, &len), RAW_OK);
+            raw_fin(&peer);
+        }
+        CHECK_HR(WAIT(f, p->b.connector, accept),
+                 reset ? ND_CONNECTION_ABORTED : ND_CONNECTION_REFUSED);
+        if (!reset) raw_close(&peer);
+    }
+    fx_end(f);
+}
+
 static void response_to_another_place_changes_nothing(void) {
     struct scene c;
     we_connect(&c);
@@ -392,6 +423,6 @@ CONFORM_MAIN(TEST(foreign_peer_moves_every_kind_of_data),
              TEST(invalidate_of_a_region_is_refused),
              TEST(window_is_closed_by_the_invalidate_of_the_peer), TEST(bad_crc_is_not_delivered),
              TEST(opcode_of_rfc_7306_is_unexpected), TEST(reset_flushes_and_is_told),
-             TEST(reply_of_garbage_refuses_the_connect),
+             TEST(reply_of_garbage_refuses_the_connect), TEST(caller_that_leaves_ends_the_accept),
              TEST(response_to_another_place_changes_nothing),
              TEST(terminate_for_a_read_fails_that_read))

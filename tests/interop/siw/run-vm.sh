@@ -87,9 +87,10 @@ done
 }
 # The machine is there when its verbs peer says so: before, connections are dropped or lost.
 answer=
-for ((i = 0; i < 60 && SECONDS < 120; i++)); do
+# A slow machine gets longer each time.
+for ((i = 1; i < 60 && SECONDS < 150; i++)); do
     if exec 6<>"/dev/tcp/127.0.0.1/$SIW_CONTROL"; then
-        read -r -t 2 -u 6 answer
+        read -r -t $((2 * i)) -u 6 answer
         exec 6>&-
     fi 2>/dev/null
     [[ $answer == "ok ready"* ]] && break
