@@ -2,10 +2,10 @@
  * capture_ops.c - every operation of the iWARP transport, one after another, for wireshark.sh to
  * look at in a capture: capture_ops pair | markers.
  *
- * pair: both ends are SoftND's. markers: the other end is a plain socket that asks for markers and
- * throws away what it gets. Writes "port N" and then one line for each message that must be seen,
- * in order (reports of progress left out): DIRECTION OPCODE BYTES STAG, the last "-" where there is
- * none.
+ * pair: both ends are SoftND's. markers: the other end is a plain socket that asks for markers,
+ * throws away what it gets, and sends a few FPDUs without markers when told. Writes "port N" and
+ * then one line for each message that must be seen, in order (reports of progress left out):
+ * DIRECTION OPCODE BYTES STAG, the last "-" where there is none.
  */
 #include "unit/iwarp/fake_core.h"
 #include "iwarp/conn.h"
@@ -160,7 +160,43 @@ static void run_pair(void) {
 
 /* ---- the peer that wants markers ---- */
 
-static int raw_listener;
+static int raw_listener, raw_socket = -1;
+
+/* One FPDU of the peer, head and what little payload there is. */
+static void raw_say(const uint8_t *head, size_t len) {
+    uint8_t fpdu[RDMAP_HEAD_MAX + 4 + MPA_TRAILER_MAX];
+    memcpy(fpdu, head, len);
+    len += mpa_trailer_pack(fpdu + len, len - MPA_LEN_LEN,
+                            sn_crc32c_extend(SN_CRC32C_INIT, head, len), true);
+    CHECK(write(raw_socket, fpdu, len) == (ssize_t)len);
+}
+
+/* Our answers to so many Reads are all in the socket. */
+static bool answered(uint32_t reads) {
+    struct iw_conn *c = iw_conn_of(a.conn);
+    os_lock_enter(&c->rx_lock);
+    os_lock_enter(&c->tx_lock);
+    bool all = c->rx.read_msn == reads + 1 && c->tx.irq_count == 0 && c->tx.raw_len == 0;
+    os_lock_leave(&c->tx_lock);
+    os_lock_leave(&c->rx_lock);
+    return all;
+}
+
+/* The peer Reads from us: the responses have markers. */
+static void raw_reads(void) {
+    uint8_t head[RDMAP_HEAD_MAX];
+    for (size_t i = 0; i < size_count; i++) {
+        struct rdmap_read_request rr = { .sink_stag = 0x1234,
+                                         .sink_to = 0x10000,
+                                         .size = sizes[i],
+                                         .src_stag = FAKE_REMOTE,
+                                         .src_to = (uint64_t)(uintptr_t)a.region + i };
+        expect('b', RDMAP_READ_REQUEST, RDMAP_READ_REQUEST_LEN, 0);
+        expect('a', RDMAP_READ_RESPONSE, sizes[i], 0x1234);
+        raw_say(head, rdmap_read_request_pack(head, (uint32_t)i + 1, &rr));
+        WAIT_FOR(answered((uint32_t)i + 1));
+    }
+}
 
 static void *swallow(void *arg) {
     uint8_t buf[65536];
@@ -169,7 +205,7 @@ static void *swallow(void *arg) {
     static const uint8_t reply[24] = { 'M',  'P', 'A', ' ', 'I',  'D', ' ',  'R',
                                        'e',  'p', ' ', 'F', 'r',  'a', 'm',  'e',
                                        0xD0, 2,   0,   4,   0x80, 4,   0x80, 4 };
-    int s = accept(raw_listener, NULL, NULL);
+    int s = raw_socket = accept(raw_listener, NULL, NULL);
     while (s >= 0 && have < 20) {
         ssize_t n = read(s, buf + have, sizeof buf - have);
         if (n <= 0) break;
@@ -208,8 +244,16 @@ static void run_markers(void) {
     a_done++;
     send_flavours('a', &a, &a_done, NULL, NULL);
     writes('a', &a, &a_done, 0x10000);
+    raw_reads();
     expect('a', RDMAP_READ_REQUEST, 28, 0);
     fake_post(&a, TP_OP_READ, 0, mem, 1000, 0x10000, FAKE_REMOTE);
+    /* The end: the peer Writes where it may not, and gets a Terminate. */
+    uint8_t head[RDMAP_HEAD_MAX + 4] = { 0 };
+    size_t head_len = rdmap_write_pack(head, true, 0x0BAD0BADu, 0x10000, 4);
+    expect('b', RDMAP_WRITE, 4, 0x0BAD0BADu);
+    expect('a', RDMAP_TERMINATE, 20, 0);
+    raw_say(head, head_len + 4);
+    WAIT_FOR(os_u32_load_seqcst(&a.disconnected));
     a.conn->ops->close(a.conn);
     a.conn->ops->release(a.conn);
     pthread_join(thread, NULL);

@@ -615,7 +615,7 @@ static void invalidate(bool out) {
     guest_fill(&g, 0, 100, 3);
     RECEIVE(&l.s, CTX(2), m, 4096, 100);
     ASK("post 0 write 1 s %llu %u 0 0 100", (unsigned long long)fx_remote(m, 0), token);
-    ASK("post 0 inv 2 s 0 %u 0 0 100", token);
+    ASK("post 0 inv 2 %s 0 %u 0 0 100", out ? "se" : "s", token); /* solicited, too */
     EXPECT_OK(f, &l.s, Receive, CTX(2), 100);
     CHECK_DATA(m->bytes, 100, fx_seed(), 3, 0);
     CHECK_DATA(m->bytes + 4096, 100, fx_seed(), 3, 0);
@@ -1161,6 +1161,64 @@ static void we_die_out(void) {
     guest_polled(&l, 'r', "1 2/5/-1/0"); /* IBV_WC_WR_FLUSH_ERR */
 }
 
+/* Likewise as the passive side. The port is one that was free; the peer dials until the process is
+ * there. */
+static void we_die_in(void) {
+    peer_call();
+    struct fx *f = fx_begin();
+    uint16_t port;
+    listen_here(f, &port);
+    fx_end(f);
+    char text[8];
+    snprintf(text, sizeof text, "%u", port);
+    const char *const args[] = { "--victim-at", text, NULL };
+    struct host_process *victim = host_process_start(args);
+    CHECK(victim != NULL);
+    struct link l = { .slot = 0 };
+    struct link_options o = { 0 };
+    uint64_t deadline = fx_deadline();
+    int code;
+    for (bool up = false; !up;) {
+        ASK("dial 0 10.0.2.2 %u", port);
+        guest_qp(&l, &o);
+        tell("connect 0 8 8 -");
+        bool refused = strcmp(read_answer(), "ok") != 0;
+        up = !refused && strncmp(ASK("event 0 10000"), "ESTABLISHED", 11) == 0;
+        if (!up) ASK("destroy 0");
+        if (host_now_ms() > deadline) FAIL("the process does not listen");
+    }
+    ASK("recv 0 1");
+    ASK("recv 0 2");
+    ASK("post 0 send 3 s 0 0");
+    guest_polled(&l, 'r', "1 1/0/128/0");
+    host_process_kill(victim);
+    CHECK(host_process_wait(victim, fx_deadline(), &code));
+    host_process_free(victim);
+    expect_event(&l, "DISCONNECTED");
+    guest_polled(&l, 'r', "1 2/5/-1/0"); /* IBV_WC_WR_FLUSH_ERR */
+}
+
+static int be_victim_at(uint16_t port) {
+    struct fx *f = fx_begin();
+    struct link l = { .f = f };
+    struct link_options o = { 0 };
+    struct sockaddr_storage at = fx_with_port(&f->local, port);
+    OVERLAPPED *request = fx_overlapped(f), *accept = fx_overlapped(f);
+    IND2Listener *listener = fx_listener(f, 0);
+    make_side(&l, &o);
+    CHECK_HR(CALL(listener, Bind, ADDR(at), f->local_len), ND_SUCCESS);
+    CHECK_HR(CALL(listener, Listen, 0), ND_SUCCESS);
+    RECEIVE(&l.s, CTX(1), NULL, 0, 0);
+    CALL(listener, GetConnectionRequest, UNKNOWN(l.s.connector), request);
+    CHECK_HR(finish(&l, listener, request), ND_SUCCESS);
+    CALL(l.s.connector, Accept, UNKNOWN(l.s.qp), 8, 8, NULL, 0, accept);
+    CHECK_HR(finish(&l, l.s.connector, accept), ND_SUCCESS);
+    EXPECT_OK(f, &l.s, Receive, CTX(1), 0);
+    SEND(&l.s, CTX(2), NULL, 0, 0, 0);
+    for (;;)
+        pause();
+}
+
 static int be_victim(void) {
     struct fx *f = fx_begin();
     struct link l = { .f = f, .out = true };
@@ -1329,10 +1387,13 @@ int main(int argc, char **argv) {
         TEST_BOTH(peer_dies),
         TEST(early_data_out),
         TEST(we_die_out),
+        TEST(we_die_in),
         TEST(agreements_all_kinds_work),
         TEST(server_first_waits_for_the_client),
     };
     fx_escape = conform_escape;
     if (argc == 2 && strcmp(argv[1], "--victim") == 0) return be_victim();
+    if (argc == 3 && strcmp(argv[1], "--victim-at") == 0)
+        return setjmp(test_escape) ? 1 : be_victim_at((uint16_t)atoi(argv[2]));
     return test_main(argc, argv, cases, COUNT_OF(cases));
 }

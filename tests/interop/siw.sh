@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # SoftND against Linux's siw in a virtual machine: siw.sh FOLDER, where the programs were built.
-#   SIW_ONLY=nd_peer,rping    some of the parts
+#   SIW_ONLY=nd_peer,rping,perftest    some of the parts
 # Exit 77, with the reason, where the virtual machine cannot be had.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -77,7 +77,7 @@ if wanted nd_peer; then
     if command -v tshark >/dev/null; then
         export WIRESHARK_CONFIG_DIR=$work/config
         SOFTND_CAPTURE=$work/siw.pcapng "$build/nd_peer" send_sizes_out one_sided_sizes_in \
-            many_sges_out invalidate_in solicited_in >"$work/captured.log" 2>&1 ||
+            many_sges_out invalidate_in invalidate_out solicited_in >"$work/captured.log" 2>&1 ||
             bad "cases under capture: $(tail -3 "$work/captured.log")"
         shark() { tshark -r "$work/siw.pcapng" --disable-protocol rpcordma "$@" 2>/dev/null; }
         [[ $(shark -Y '_ws.malformed || tcp.analysis.flags' | wc -l) -eq 0 ]] && good ||
@@ -85,7 +85,7 @@ if wanted nd_peer; then
         shark -V >"$work/text"
         [[ $(grep -c 'Bad CRC32' "$work/text") -eq 0 ]] && good || bad "bad CRCs in the capture"
         [[ $(grep -c 'Good CRC32' "$work/text") -gt 500 ]] && good || bad "few CRCs in the capture"
-        for opcode in 0 1 2 3 4 5; do
+        for opcode in 0 1 2 3 4 5 6 7; do
             [[ $(shark -Y "iwarp_rdma.opcode == $opcode" | wc -l) -gt 0 ]] && good ||
                 bad "no message of opcode $opcode in the capture"
         done
@@ -126,6 +126,63 @@ if wanted rping; then
         grep -q 'left after 20 rounds' "$work/server.log" && good ||
             bad "rounds served: $(cat "$work/server.log")"
     done
+fi
+
+# ---- perftest ----
+# One run with perftest as server or as client: TEST SIZE ITERATIONS QPS WAIT, the last is how we
+# wait. perftest must end well and report these numbers where it does; perftest_peer checks the rest.
+perftest_run() {
+    local as=$1 test=$2 size=$3 iterations=$4 qps=$5 wait=$6 code port i
+    local command="ib_$test -R -F -s $size -n $iterations"
+    [[ $qps -gt 1 ]] && command+=" -q $qps"
+    echo "perftest: ib_$test as $as, $size bytes $iterations times, $qps queue pairs, we $wait"
+    if [[ $as == server ]]; then
+        guest_start "$command -p 7003"
+        guest_listens 7003
+        CONFORM_WAIT=$wait "$build/perftest_peer" "$test" client 127.0.0.1 "$(host_port 7003)" \
+            "$size" "$iterations" "$qps" >"$work/peer.log" 2>&1
+        code=$?
+        guest_result && good || bad "ib_$test as server"
+    else
+        port=
+        : >"$work/peer.log"
+        CONFORM_WAIT=$wait "$build/perftest_peer" "$test" server "$size" "$iterations" "$qps" \
+            >"$work/peer.log" 2>&1 &
+        server=$!
+        for ((i = 0; i < 200; i++)); do
+            port=$(sed -n 's/^listening on \([0-9]*\)$/\1/p' "$work/peer.log")
+            [[ -n $port ]] && break
+            sleep 0.05
+        done
+        guest_start "$command -p ${port:-0} 10.0.2.2"
+        if guest_result; then good; else
+            bad "ib_$test as client"
+            kill "$server" 2>/dev/null
+        fi
+        wait "$server"
+        code=$?
+        server=
+    fi
+    [[ $code -eq 0 ]] && good || bad "perftest_peer $test: $(tail -3 "$work/peer.log")"
+}
+
+if wanted perftest; then
+    export CONFORM_DEADLINE_MS=40000
+    for as in server client; do
+        # perftest's server begins in write_lat: as the client of one, siw must ask for peer-to-peer.
+        [[ $as == client ]] && echo "echo Y >/sys/module/siw/parameters/peer_to_peer" >"$SIW_CONSOLE"
+        perftest_run $as send_lat 64 200 1 poll
+        perftest_run $as send_lat 5000 100 1 notify
+        perftest_run $as send_bw 4096 600 1 notify
+        perftest_run $as send_bw 65536 100 2 poll
+        perftest_run $as write_lat 8 200 1 poll
+        perftest_run $as write_bw 65536 200 1 notify
+        perftest_run $as write_bw 1000 600 2 poll
+        perftest_run $as read_lat 4096 100 1 notify
+        perftest_run $as read_bw 65536 200 1 poll
+        perftest_run $as read_bw 3000 300 2 notify
+    done
+    echo "echo N >/sys/module/siw/parameters/peer_to_peer" >"$SIW_CONSOLE"
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -3,6 +3,7 @@
 # Builds what run-vm.sh boots, from Debian packages alone: a kernel, siw.ko (which Debian's kernel
 # lacks) out of tree, and an initramfs with busybox, the RDMA tools and our verbs peer.
 #   build.sh            prints the folder with `vmlinuz` and `initramfs`
+#   SIW_STOCK=1         siw without the correction below
 #   SOFTND_INTEROP_DIR  where the folder and the kernel package are kept between runs
 # Exit 77, with a reason, where the packages are not there: scripts/deps-interop.sh installs them.
 set -euo pipefail
@@ -33,7 +34,7 @@ exec 9>"$cache/lock"
 flock 9
 
 stamp=$({
-    echo "$version"
+    echo "$version${SIW_STOCK:+ stock}"
     cat "$0" "$here/init" "$here/verbs_peer.c"
     dpkg-query -W perftest rdmacm-utils busybox-static ibverbs-providers 2>/dev/null
 } | sha256sum | cut -c1-16)
@@ -52,7 +53,7 @@ fail() {
 }
 
 # ---- the kernel and its modules; the package is unpacked, not installed ----
-kernel=$cache/kernel-$version-3 # counts changes of what is built below
+kernel=$cache/kernel-$version-3${SIW_STOCK:+-stock} # counts changes of what is built below
 if [[ ! -f $kernel/done ]]; then
     rm -rf "$cache"/kernel-* && mkdir -p "$kernel"
     (cd "$work" && apt-get download -qq "linux-image-$headers=$version") >"$log" 2>&1 ||
