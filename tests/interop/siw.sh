@@ -163,11 +163,11 @@ perftest_run() {
         code=$?
         server=
     fi
-    [[ $code -eq 0 ]] && good || bad "perftest_peer $test: $(tail -3 "$work/peer.log")"
+    [[ $code -eq 0 ]] && good || bad "perftest_peer $test: $(tail -12 "$work/peer.log")"
 }
 
 if wanted perftest; then
-    export CONFORM_DEADLINE_MS=40000
+    export CONFORM_DEADLINE_MS=40000 SOFTND_LOG=info # said if a run fails
     for as in server client; do
         # perftest's server begins in write_lat: as the client of one, siw must ask for peer-to-peer.
         [[ $as == client ]] && echo "echo Y >/sys/module/siw/parameters/peer_to_peer" >"$SIW_CONSOLE"
