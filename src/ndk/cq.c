@@ -159,7 +159,8 @@ static inline PVOID context_of(const struct rd_completion *c, bool verify) {
     return verify ? ndk_shadow_context(c->qp_context) : c->qp_context;
 }
 
-static inline ULONG take(NDK_CQ *object, NDK_RESULT out[], ULONG count, bool verify) {
+__attribute__((always_inline)) static inline ULONG take(NDK_CQ *object, NDK_RESULT out[],
+                                                        ULONG count, bool verify) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
     struct rd_completion c[CHUNK];
     ULONG n = 0;
@@ -178,7 +179,8 @@ static inline ULONG take(NDK_CQ *object, NDK_RESULT out[], ULONG count, bool ver
     return n;
 }
 
-static inline ULONG take_ex(NDK_CQ *object, NDK_RESULT_EX out[], ULONG count, bool verify) {
+__attribute__((always_inline)) static inline ULONG take_ex(NDK_CQ *object, NDK_RESULT_EX out[],
+                                                           ULONG count, bool verify) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
     struct rd_completion c[CHUNK];
     ULONG n = 0;

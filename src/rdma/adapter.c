@@ -123,12 +123,14 @@ sn_status rd_adapter_addrs(struct rd_adapter *ad, struct os_addr *out, size_t *c
     return st;
 }
 
-bool rd_adapter_has_addr(struct rd_adapter *ad, const struct os_addr *addr) {
+sn_status rd_adapter_check_addr(struct rd_adapter *ad, const struct os_addr *addr) {
     struct os_netif *nif;
-    if (find_netif_alloc(ad->id, &nif) != SN_OK) return false;
-    bool has = netif_has(nif, addr);
+    sn_status st = find_netif_alloc(ad->id, &nif);
+    if (st == SN_E_NOMEM || st == SN_E_RESOURCES) return st;
+    if (st != SN_OK) return SN_E_ADDR_INVALID; /* the interface is gone, and its addresses */
+    st = netif_has(nif, addr) ? SN_OK : SN_E_ADDR_INVALID;
     os_free(nif);
-    return has;
+    return st;
 }
 
 /* ---- the end of an adapter ---- */

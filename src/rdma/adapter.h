@@ -43,8 +43,9 @@ void rd_job_init(struct rd_job *job, void (*run)(struct rd_job *job));
 /* Any context, locks up to rank CQ held. False if it was queued already. */
 bool rd_job_post(struct rd_adapter *ad, struct rd_job *job);
 
-/* True if addr (port ignored) is an address of this adapter now; the wildcard is not. */
-bool rd_adapter_has_addr(struct rd_adapter *ad, const struct os_addr *addr);
+/* SN_OK if addr (port ignored) is an address of this adapter now; the wildcard is not.
+ * SN_E_ADDR_INVALID, SN_E_NOMEM, SN_E_RESOURCES. */
+SN_MUST_CHECK sn_status rd_adapter_check_addr(struct rd_adapter *ad, const struct os_addr *addr);
 
 /* The transports in order of preference (transports.c, the one registration list). */
 extern const struct tp_ops *const rd_transports[];

@@ -136,8 +136,7 @@ static void fire_one_locked(struct rd_connector *c, struct rd_async *a, sn_statu
 
 sn_status rd_check_local(struct rd_adapter *ad, const struct os_addr *local) {
     if (local->family != 4 && local->family != 6) return SN_E_ADDR_INVALID;
-    if (os_addr_is_any(local) || rd_adapter_has_addr(ad, local)) return SN_OK;
-    return SN_E_ADDR_INVALID;
+    return os_addr_is_any(local) ? SN_OK : rd_adapter_check_addr(ad, local);
 }
 
 /* A second bind is for those whose last attempt failed only. */
