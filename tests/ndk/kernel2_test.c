@@ -574,11 +574,14 @@ static void registry_is_read_from_a_file(void) {
     ULONG need;
     FILE *f = fopen(scratch("in.reg"), "w");
     CHECK(f);
-    fputs("Windows Registry Editor Version 5.00\r\n\r\n; a comment\r\n"
-          "[HKEY_LOCAL_MACHINE\\Software\\FromFile]\r\n\"Port\"=dword:00001144\r\n"
-          "\"A \\\"name\\\" "
-          "\\\\\"=\"caf\xC3\xA9\"\r\n@=hex:01,02,fF\r\n\"Many\"=hex(7):61,00,00,00\r\n",
-          f);
+    fputs(
+        "Windows Registry Editor Version 5.00\r\n\r\n; a comment\r\n"
+        "[HKEY_LOCAL_MACHINE\\Software\\FromFile]\r\n\"Port\"=dword:00001144\r\n"
+        "\"A \\\"name\\\" "
+        "\\\\\"=\"caf\xC3\xA9\"\r\n@=hex:01,02,fF\r\n\"Many\"=hex(7):61,00,00,00\r\n\"Long\"=hex:",
+        f);
+    for (int i = 0; i < 200000; i++)
+        fprintf(f, "%s%02x", i ? "," : "", i & 0xFF);
     fclose(f);
     CHECK_EQ(softndk_set("registry", scratch("in.reg")), 0);
     CHECK_EQ(open_key(&key, u"\\Registry\\Machine\\Software\\FromFile", NULL), STATUS_SUCCESS);
@@ -593,6 +596,8 @@ static void registry_is_read_from_a_file(void) {
     CHECK_EQ(v.bytes[FIELD_OFFSET(KEY_VALUE_PARTIAL_INFORMATION, Data) + 2], 0xFF);
     CHECK_EQ(get(key, u"Many", &v, sizeof v, &need), STATUS_SUCCESS);
     CHECK_EQ(v.info.Type, REG_MULTI_SZ);
+    CHECK_EQ(get(key, u"Long", &v, sizeof v, &need), STATUS_BUFFER_OVERFLOW);
+    CHECK_EQ(need, 200012);
     ZwClose(key);
     static const char *const bad[] = { "[HKEY_LOCAL_MACHINE\\x\n",
                                        "[HKEY_NONE\\x]\n",
@@ -610,6 +615,11 @@ static void registry_is_read_from_a_file(void) {
         fclose(f);
         CHECK_EQ(softndk_set("registry", scratch("bad.reg")), -1);
     }
+    f = fopen(scratch("bad.reg"), "w");
+    CHECK(f);
+    fwrite("[HKEY_USERS\\x]\n\0", 1, 16, f);
+    fclose(f);
+    CHECK_EQ(softndk_set("registry", scratch("bad.reg")), -1);
     unlink(scratch("bad.reg"));
     unlink(scratch("in.reg"));
 }

@@ -13,7 +13,7 @@
 #include "os/prim/lock.h"
 #include "os/prim/thread.h"
 
-enum { NAME_MAX_BYTES = 1024, DATA_MAX_BYTES = 1 << 20 };
+enum { NAME_MAX_BYTES = 1024, DATA_MAX_BYTES = 1 << 20, FILE_MAX_BYTES = 1 << 28 };
 
 struct value {
     struct sn_list link;
@@ -343,15 +343,22 @@ static const char *quoted(const char *p, char *out, size_t *len) {
     return *p ? p + 1 : NULL;
 }
 
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Bytes of one or two digits, with commas between them. */
 static const char *set_hex(struct reader *r, const char *name, const char *p, ULONG type,
                            uint8_t *room) {
     ULONG n = 0;
-    for (; *p; p++) {
-        unsigned b;
-        if (*p == ',' || *p == ' ' || *p == '\t') continue;
-        if (sscanf(p, "%2x", &b) != 1) return "not a byte in hex";
+    while (*p) {
+        int b = hex_digit(*p++);
+        if (b < 0) return "not a byte in hex";
+        if (hex_digit(*p) >= 0) b = 16 * b + hex_digit(*p++);
         room[n++] = (uint8_t)b;
-        if (p[1] && p[1] != ',') p++;
+        if (*p == ',') p++;
     }
     return set_value_locked(r->key, name, type, room, n) == STATUS_SUCCESS ? NULL : "no memory";
 }
@@ -405,8 +412,7 @@ static const char *read_key(struct reader *r, const char *p) {
 }
 
 static const char *read_line(struct reader *r, char *p, size_t len) {
-    while (len && (p[len - 1] == '\r' || p[len - 1] == '\n'))
-        p[--len] = 0;
+    if (len && p[len - 1] == '\r') p[--len] = 0;
     if (r->line == 1 && strncmp(p, "\xEF\xBB\xBF", 3) == 0) p += 3;
     if (*p == 0 || *p == ';' || strncmp(p, "Windows Registry Editor", 23) == 0) return NULL;
     if (*p == '[') return read_key(r, p);
@@ -422,21 +428,41 @@ static const char *read_line(struct reader *r, char *p, size_t len) {
 
 static char path[4096]; /* of the file */
 
+/* The whole file, ended by a zero. NULL: *missing, or it cannot be read or has a zero inside, as
+ * UTF-16 has. */
+static char *read_file(const char *file, bool *missing) {
+    FILE *f = fopen(file, "rb");
+    *missing = f == NULL;
+    if (!f) return NULL;
+    long size = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+    char *text = size >= 0 && size <= FILE_MAX_BYTES ? os_zalloc((size_t)size + 1) : NULL;
+    bool good =
+        text && fseek(f, 0, SEEK_SET) == 0 && fread(text, 1, (size_t)size, f) == (size_t)size;
+    fclose(f);
+    if (good && strlen(text) == (size_t)size) return text;
+    os_free(text);
+    return NULL;
+}
+
 bool ke_registry_in(const char *file) {
-    static char line[4 * 65536];
     struct reader r = { 0 };
+    bool missing;
     if (strlen(file) >= sizeof path) return false;
     strcpy(path, file);
-    FILE *f = fopen(file, "rb");
-    if (!f) return true; /* it will be made */
+    char *text = read_file(file, &missing);
+    if (missing) return true; /* it will be made */
+    if (!text) r.fault = "cannot be read as UTF-8 text";
     enter(NULL);
-    while (!r.fault && fgets(line, sizeof line, f)) {
+    for (char *line = text, *next; !r.fault && line && *line; line = next) {
+        size_t len = strcspn(line, "\n");
+        next = line + len + (line[len] != 0);
+        line[len] = 0;
         r.line++;
-        r.fault = read_line(&r, line, strlen(line));
+        r.fault = read_line(&r, line, len);
     }
     changed = false;
     os_lock_leave(&lock);
-    fclose(f);
+    os_free(text);
     if (r.fault) fprintf(stderr, "softndk: %s:%d: %s\n", file, r.line, r.fault);
     return r.fault == NULL;
 }
