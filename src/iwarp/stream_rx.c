@@ -472,6 +472,8 @@ static void end_segment(struct iw_conn *c) {
     rx->phase = IW_RX_HEAD;
     if (c->crc && !mpa_trailer_good(rx->trail, rx->ulpdu_len, rx->crc)) {
         struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_CRC);
+        SN_LOG(SN_LOG_INFO, "iwarp: inbound segment refused: %s",
+               rdmap_fault_text(RDMAP_FAULT_CRC));
         fail_with_fault(c, SN_E_WIRE, &f);
         return;
     }
