@@ -86,9 +86,9 @@ done
     exit 1
 }
 # The machine is there when its verbs peer says so: before, connections are dropped or lost.
-answer=
+answer= started=$SECONDS # building may have taken long
 # A slow machine gets longer each time.
-for ((i = 1; i < 60 && SECONDS < 150; i++)); do
+for ((i = 1; SECONDS < started + 150; i++)); do
     if exec 6<>"/dev/tcp/127.0.0.1/$SIW_CONTROL"; then
         read -r -t $((2 * i)) -u 6 answer
         exec 6>&-
