@@ -858,10 +858,18 @@ static bool send_some(struct iw_conn *c, bool *did) {
     return b.iov_count != 0;
 }
 
+/* Building an empty batch would find it out too, but this comes between each arrival and who waits
+ * for it. */
+static bool nothing_to_send(const struct iw_conn *c) {
+    const struct iw_tx *tx = &c->tx;
+    return tx->raw_len == 0 && !tx->part.active && tx->q_count == 0 && tx->irq_count == 0 &&
+           !c->report_now && !os_u32_load_relaxed(&tx->blocked) && !c->up->sq_peek(c->qp);
+}
+
 bool iw_tx_progress(struct iw_conn *c) {
     bool did = false, more = true;
     for (int i = 0; more && i < BURST_CALLS && iw_state(c) == IW_OPEN && !c->tx.failed; i++)
-        more = send_some(c, &did);
+        more = !nothing_to_send(c) && send_some(c, &did);
     if (more && iw_state(c) == IW_OPEN) set_blocked(c, true); /* the poller comes back to us */
     return did;
 }

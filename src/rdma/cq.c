@@ -304,10 +304,19 @@ static void make_progress(struct rd_cq *cq) {
     struct rd_qp *qp = os_ptr_load_acquire(&cq->recent);
     struct tp_conn *conn = qp ? os_ptr_load_acquire(&qp->conn) : NULL;
     if (conn) conn->ops->poll(conn);
-    bool sole = os_u32_load_relaxed(&cq->member_count) == 1;
-    if (sole && (++cq->empty_polls % RD_CQ_PROGRESS_EVERY != 0 || tp_engine_watch_count(eng) <= 1))
+    uint32_t members = os_u32_load_relaxed(&cq->member_count);
+    if (members == 1) {
+        if (++cq->empty_polls % RD_CQ_PROGRESS_EVERY == 0 && tp_engine_watch_count(eng) > 1)
+            tp_engine_progress(eng);
         return;
-    tp_engine_progress(eng);
+    }
+    /* While the others are quiet they are looked at less and less often. */
+    if (members != 0 && cq->skip != 0) {
+        cq->skip--;
+        return;
+    }
+    cq->skip_next = tp_engine_progress(eng) ? 0 : SN_MIN(2 * cq->skip_next + 1, RD_CQ_SKIP_MAX);
+    cq->skip = cq->skip_next;
 }
 
 /* What is there is given at once: looking for more first would cost a system call, and say to the

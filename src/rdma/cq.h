@@ -18,7 +18,10 @@ enum {
     RD_CQ_SLACK = 64,
     /* Empty polls between two looks at the adapter's other sockets, and polls that give what is
      * there already between two looks for more. */
-    RD_CQ_PROGRESS_EVERY = 16
+    RD_CQ_PROGRESS_EVERY = 16,
+    /* Polls of a queue with several members that look at the most recent one only, at most: asking
+     * the system for all costs more than looking at one, but the others must not wait long. */
+    RD_CQ_SKIP_MAX = 7
 };
 
 struct rd_cq_entry {
@@ -42,6 +45,7 @@ struct rd_cq {
     os_lock poll_lock;        /* rank POLL: who makes progress for this queue */
     struct tp_hot hot;        /* [poll_lock] */
     uint32_t empty_polls;     /* [poll_lock] */
+    uint32_t skip, skip_next; /* [poll_lock] polls until all members are looked at; after that */
     os_atomic_u32 full_polls; /* a lost count is harmless */
 
     os_lock lock;                    /* rank CQ */
