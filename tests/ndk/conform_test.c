@@ -1151,8 +1151,9 @@ static void flush_and_close_may_run_beside_a_post(void) {
         CHECK_NT(PsCreateSystemThread(&thread, THREAD_ALL_ACCESS, NULL, NULL, NULL,
                                       post_until_it_is_over, &t),
                  STATUS_SUCCESS);
+        LARGE_INTEGER step = { .QuadPart = -1000 };
         while (COUNT(t.posted) < 200 && COUNT(t.failed) == 0)
-            KeMemoryBarrier();
+            KeDelayExecutionThread(KernelMode, FALSE, &step);
         if (how % 2)
             p.a.qp->Dispatch->NdkFlush(p.a.qp);
         else
