@@ -22,6 +22,9 @@ bench: ## measure beside TCP, libfabric and UCX (docs/bench.md); a few minutes o
 install: all ## into PREFIX (default /usr/local), below DESTDIR
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
+package-windows: ## build/softnd-VERSION-windows-x64.zip, built with MinGW-w64
+	@scripts/package-windows.sh
+
 deps: ## install the packages that building needs (Debian)
 	@scripts/deps.sh build
 
@@ -29,6 +32,6 @@ clean: ## remove everything that was built
 	@rm -rf $(BUILD)
 
 help:
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
-.PHONY: all demo test interop bench install deps clean help
+.PHONY: all demo test interop bench install package-windows deps clean help

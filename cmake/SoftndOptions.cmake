@@ -49,15 +49,22 @@ function(softnd_layer name)
 endfunction()
 
 # softnd_test(name LABEL label SOURCES s... [LIBS l...] [TIMEOUT s] [ARGS a...])
-# One test program; exit 0 passes, 77 skips, anything else fails.
+# One test program; exit 0 passes, 77 skips, anything else fails. On Windows it has the label wine, too.
 function(softnd_test name)
     cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
     if(NOT T_TIMEOUT)
         set(T_TIMEOUT 120)
     endif()
+    if(WIN32)
+        list(APPEND T_LABEL wine)
+    endif()
     add_executable(${name} ${T_SOURCES})
     target_link_libraries(${name} PRIVATE sn_flags ${T_LIBS})
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    if(WIN32)
+        target_compile_definitions(${name} PRIVATE COBJMACROS)
+        target_link_libraries(${name} PRIVATE pthread)
+    endif()
     add_test(NAME ${name} COMMAND ${name} ${T_ARGS})
     set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" SKIP_RETURN_CODE 77
         TIMEOUT ${T_TIMEOUT})

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # Builds the test configurations and runs all tests in each, then prints the line coverage of src/.
 #   MIN_COVERAGE   least line coverage in percent (default 85)
-#   PRESETS        configurations to build and run (default "dev clang asan tsan")
+#   PRESETS        configurations to build and run (default "dev clang asan tsan windows")
 #   JOBS           builds and tests at a time (default: number of processors)
 # The last line is the sum over all runs: N passed, N failed, N skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 min_coverage=${MIN_COVERAGE:-85}
-presets=${PRESETS:-dev clang asan tsan}
+presets=${PRESETS:-dev clang asan tsan windows}
 jobs=${JOBS:-$(nproc)}
 passed=0 failed=0 skipped=0
 
@@ -25,6 +25,9 @@ finish() {
 
 scripts/deps.sh test || stop "the packages that the tests need cannot be installed"
 
+if [[ " $presets " == *" windows "* ]]; then
+    scripts/deps-windows.sh || stop "MinGW-w64 and Wine cannot be installed (PRESETS without windows does without)"
+fi
 scripts/deps-interop.sh || echo "the interoperation tests will skip what they have no packages for"
 
 # Everything that runs here leaves the machine's own catalog alone.
@@ -71,6 +74,7 @@ for preset in $presets; do
     case $preset in
     clang) run_tests clang -L 'unit|abi' ;;
     asan | tsan) run_tests "$preset" -LE 'interop|wine' ;; # a machine within the machine is slow enough
+    windows) run_tests windows -L wine ;;
     *) run_tests "$preset" ;;
     esac
 done

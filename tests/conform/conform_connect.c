@@ -982,7 +982,7 @@ static void disconnect_twice_is_invalid(void) {
 
 static void disconnect_of_both_sides_at_once_succeeds(void) {
     struct fx *f = fx_begin();
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < HOST_ROUNDS(50); i++) {
         struct fx_pair *p = PAIR(f, NULL);
         OVERLAPPED *a = fx_overlapped(f), *b = fx_overlapped(f);
         OVERLAPPED *wa = watch(f, &p->a), *wb = watch(f, &p->b);
@@ -1037,7 +1037,7 @@ static void disconnect_right_after_a_send_lets_it_arrive(void) {
     struct fx *f = fx_begin();
     struct fx_memory *from = fx_memory(f, 0, 1000, 0);
     struct fx_memory *to = fx_memory(f, 1, 1000, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < HOST_ROUNDS(40); i++) {
         struct fx_pair *p = PAIR(f, NULL);
         size_t len = i % 2 ? 1000 : 0;
         RECEIVE(&p->b, CTX(1), to, 0, 1000);
@@ -1052,7 +1052,7 @@ static void disconnect_right_after_a_send_lets_it_arrive(void) {
 /* CompleteConnect and Disconnect back to back: the peer's Accept succeeds all the same. */
 static void disconnect_right_after_connecting_lets_accept_succeed(void) {
     struct fx *f = fx_begin();
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < HOST_ROUNDS(40); i++) {
         struct fx_pair *p = PAIR_CREATE(f, NULL);
         OVERLAPPED *accept, *complete;
         RECEIVE(&p->b, CTX(1), NULL, 0, 0);

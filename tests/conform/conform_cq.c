@@ -460,7 +460,7 @@ static void silent_success_fires_no_notification(void) {
 /* Nobody polls: the provider itself must bring the data in and fire. */
 static void notify_fires_although_nobody_polls(void) {
     struct stage s = open_stage(NULL);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < HOST_ROUNDS(200); i++) {
         OVERLAPPED *ov = arm(&s, ND_CQ_NOTIFY_ANY);
         RECEIVE(&s.p->b, CTX(i), NULL, 0, 0);
         SEND(&s.p->a, CTX(i), NULL, 0, 0, 0);
@@ -560,7 +560,7 @@ static void take_results(void *arg) {
 static void get_results_from_several_threads_gives_each_result_once(void) {
     struct fx_pair_options o = { .depth = 64 };
     struct stage s = open_stage(&o);
-    enum { MESSAGES = 4000, THREADS = 3 };
+    enum { MESSAGES = HOST_ROUNDS(4000), THREADS = 3 };
     volatile LONG left = MESSAGES;
     uint8_t *seen = fx_alloc(s.f, MESSAGES);
     struct taker t[THREADS];
@@ -661,7 +661,7 @@ static void resize_under_traffic_loses_nothing(void) {
     struct fx_pair_options o = { .depth = 64 };
     struct stage s = open_stage(&o);
     if (!can_resize(s.f)) SKIP("the adapter cannot resize");
-    enum { MESSAGES = 4000 };
+    enum { MESSAGES = HOST_ROUNDS(4000) };
     struct resizer r = { .cq = s.cq, .least = 64 };
     struct host_thread *thread = host_thread_start(resize_all_the_time, &r);
     CHECK(thread != NULL);

@@ -174,7 +174,7 @@ static void many_sges_of_random_lengths_are_one_message(void) {
     struct stage s = { .f = f, .p = PAIR(f, &o) };
     s.a = fx_memory(f, 0, MIB(1), FX_MR_ALL);
     s.b = fx_memory(f, 1, MIB(1), FX_MR_ALL);
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < HOST_ROUNDS(120); i++) {
         size_t len = fx_random_below(&seed, i % 4 ? 5000 : MIB(1)) + 1;
         ULONG nf = (ULONG)fx_random_below(&seed, most) + 1;
         ULONG nt = (ULONG)fx_random_below(&seed, most) + 1;
@@ -565,7 +565,7 @@ static void aligned_word_is_written_as_one(void) {
     struct host_thread *thread = host_thread_start(watch_word, &t);
     CHECK(thread != NULL);
     bool ok = true;
-    for (uint64_t i = 1; i <= 3000 && ok; i++) {
+    for (uint64_t i = 1; i <= HOST_ROUNDS(3000) && ok; i++) {
         uint64_t value = i << 32 | i;
         memcpy(s.a->bytes, &value, 8);
         ND2_RESULT r;
@@ -584,7 +584,7 @@ static void write_ping_pong_by_memory_works(void) {
     struct stage s = open_stage(NULL, KIB(64));
     static const size_t lens[] = { 1, 64, 4096, 65536 };
     for (size_t i = 0; i < COUNT_OF(lens); i++)
-        for (int round = 0; round < 100; round++) {
+        for (int round = 0; round < HOST_ROUNDS(100); round++) {
             uint8_t ping = (uint8_t)(1 + round % 100 + (int)i), pong = (uint8_t)(ping + 120);
             size_t len = lens[i];
             memset(s.a->bytes, ping, len);
@@ -607,7 +607,7 @@ static void write_ping_pong_by_memory_works(void) {
 
 /* Random reads and writes against a model of the target's memory. */
 static void target_that_makes_no_call_serves_random_access(void) {
-    enum { DEPTH = 64, OPS = 1500 };
+    enum { DEPTH = 64, OPS = HOST_ROUNDS(1500) };
     struct fx_pair_options o = { .depth = DEPTH, .read_limit = 16 };
     size_t len = KIB(512);
     struct stage s = open_stage(&o, len);
@@ -692,7 +692,7 @@ static void deep_queue_of_small_writes_arrives(void) {
 
 /* More messages than any 16-bit counter can hold. */
 static void seventy_thousand_messages_arrive_in_order(void) {
-    enum { COUNT = 70000, DEPTH = 256 };
+    enum { COUNT = HOST_ROUNDS(70000), DEPTH = 256 };
     struct fx_pair_options o = { .depth = DEPTH, .sge = 1 };
     struct stage s = open_stage(&o, DEPTH * 16);
     int posted = 0, sent = 0, done = 0, received = 0;
@@ -773,7 +773,7 @@ static void pump(struct direction *d, int count) {
 }
 
 static void traffic_both_ways_on_several_connections_stays_intact(void) {
-    enum { PAIRS = 4, COUNT = 500 };
+    enum { PAIRS = 4, COUNT = HOST_ROUNDS(500) };
     struct fx *f = fx_begin();
     struct fx_pair_options o = { .depth = WINDOW };
     struct direction d[2 * PAIRS];
@@ -886,7 +886,7 @@ static void access_memory_that_changes(int what) {
     struct host_thread *thread = host_thread_start(scribble, &scribbler);
     CHECK(thread != NULL);
     HRESULT worst = ND_SUCCESS;
-    for (int round = 0; round < 40 && worst == ND_SUCCESS; round++)
+    for (int round = 0; round < HOST_ROUNDS(40) && worst == ND_SUCCESS; round++)
         for (size_t i = 0; i < COUNT_OF(lens) && worst == ND_SUCCESS; i++) {
             ND2_RESULT r;
             size_t len = lens[i];
@@ -941,7 +941,7 @@ struct poster {
 
 static void post_writes(void *arg) {
     struct poster *t = arg;
-    for (int i = 0; i < 300 && t->worst == ND_SUCCESS;) {
+    for (int i = 0; i < HOST_ROUNDS(300) && t->worst == ND_SUCCESS;) {
         HRESULT hr = fx_write(t->side, CTX(t->tag), t->from, t->base + (size_t)i * 64, 64, t->to,
                               t->base + (size_t)i * 64, 0);
         if (hr == ND_SUCCESS)

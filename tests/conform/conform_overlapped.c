@@ -225,7 +225,7 @@ static void port_closed_before_a_completion_is_harmless(void) {
 
 /* ---- several threads on one port ---- */
 
-enum { POOL = 4, ROUNDS = 400, EACH = 8 };
+enum { POOL = 4, ROUNDS = HOST_ROUNDS(400), EACH = 8 };
 
 struct pool {
     struct fx *f;
@@ -445,7 +445,7 @@ static void status_is_in_place_before_the_event(void) {
     struct fx *f = fx_begin();
     IND2MemoryRegion *region = new_region(f);
     OVERLAPPED *ov = fx_overlapped(f);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < HOST_ROUNDS(200); i++) {
         HRESULT hr = i % 2 ? CALL(region, Deregister, ov)
                            : CALL(region, Register, buffer, sizeof buffer, 0, ov);
         CHECK_HR(hr, ND_PENDING);
@@ -633,7 +633,7 @@ static void cancel_delivers_packets_in_order_before_it_returns(void) {
     IND2CompletionQueue *one = fx_cq(s.f, 0, s.f->info.MaxCompletionQueueDepth);
     IND2CompletionQueue *two = fx_cq(s.f, 0, s.f->info.MaxCompletionQueueDepth);
     OVERLAPPED *ov1 = plain(&s), *ov2 = plain(&s);
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < HOST_ROUNDS(300); round++) {
         DWORD bytes;
         ULONG_PTR key;
         OVERLAPPED *first, *second, *expected = ov1;
@@ -830,7 +830,7 @@ static void completed_overlapped_is_never_touched_again(void) {
 static void overlapped_freed_right_after_its_packet_is_fine(void) {
     struct stage s = open_stage();
     IND2MemoryRegion *region = new_region(s.f);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < HOST_ROUNDS(500); i++) {
         OVERLAPPED *ov = calloc(1, sizeof *ov);
         CHECK(ov != NULL);
         HRESULT hr = i % 2 ? CALL(region, Deregister, ov)

@@ -7,7 +7,7 @@
  */
 #include "fixture.h"
 
-enum { DEPTH = 32, SLOT = 20000, MESSAGES = 400 };
+enum { DEPTH = 32, SLOT = 20000, MESSAGES = HOST_ROUNDS(400) };
 
 /* What one side tells the other about its memory. */
 struct hello {
@@ -439,7 +439,7 @@ static void initiator_killed_in_full_flight(void) {
     const char *lack = host_lacks(HOST_KILLED_ENDS);
     if (lack) SKIP("%s", lack);
     uint64_t seed = fx_seed();
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < HOST_ROUNDS(12); round++) {
         struct meeting m = meet("storm", fx_random(&seed) & 0xFFFFFFFF);
         struct fx_memory *shown = fx_memory(m.f, 1, MIB(2), FX_MR_ALL);
         struct fx_memory *in = fx_memory(m.f, 1, SLOT, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
@@ -466,7 +466,7 @@ static void target_killed_in_full_flight(void) {
     const char *lack = host_lacks(HOST_KILLED_ENDS);
     if (lack) SKIP("%s", lack);
     uint64_t seed = fx_seed();
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < HOST_ROUNDS(12); round++) {
         struct meeting m = meet("target", 1);
         struct fx_memory *mine = fx_memory(m.f, 1, MIB(2), FX_MR_ALL);
         struct fx_side *s = &m.p->b;
@@ -542,7 +542,7 @@ static void listener_killed_with_a_request_waiting_refuses_it(void) {
 /* Killed at any point of the way from its start to the first message. */
 static void child_killed_at_any_moment_of_the_handshake(void) {
     uint64_t seed = fx_seed();
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < HOST_ROUNDS(20); round++) {
         struct meeting m = meet("storm", 1);
         for (size_t turns = fx_random_below(&seed, 3000); turns > 0; turns--)
             Sleep(0); /* not a wait for anything: it spreads the moments */

@@ -202,7 +202,7 @@ static void register_of_a_gibibyte_is_cheap(void) {
 
 static void register_ten_thousand_times_over_one_buffer(void) {
     struct fx *f = fx_begin();
-    enum { COUNT = 10000 };
+    enum { COUNT = HOST_ROUNDS(10000) };
     static char bytes[4096];
     IND2MemoryRegion **regions = fx_alloc(f, COUNT * sizeof *regions);
     UINT32 *tokens = fx_alloc(f, COUNT * sizeof *tokens);

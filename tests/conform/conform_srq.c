@@ -157,7 +157,7 @@ static void flush_leaves_unconsumed_receives_alone(void) {
 static void slots_come_back_without_end(void) {
     struct stage s = open_stage(4, 0);
     struct fx_pair *p = connect_pair(&s);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < HOST_ROUNDS(500); i++) {
         POST(&s, i, 0, 64);
         SEND(&p->a, CTX(i), s.from, 0, 64, 0);
         EXPECT_OK(s.f, &p->b, Receive, CTX(i), 64);

@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef _WIN32
+static struct fake_control *control(void) {
+    return (struct fake_control *)(void *)GetProcAddress(GetModuleHandleW(NULL), "fake_controls") +
+           FAKE_INDEX;
+}
+#define CONTROL control()
+#else
 #define CONTROL (&fake_controls[FAKE_INDEX])
+#endif
 
 struct object {
     IND2Provider provider; /* first: the interface pointer */

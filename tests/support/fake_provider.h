@@ -39,6 +39,12 @@ struct fake_control {
     IID opened_iid;
 };
 
-extern __attribute__((visibility("default"))) struct fake_control fake_controls[FAKE_COUNT];
+/* A library of Windows cannot refer to what its program defines; it asks for it by name. */
+#ifdef _WIN32
+#define FAKE_SHARED __declspec(dllexport)
+#else
+#define FAKE_SHARED __attribute__((visibility("default")))
+#endif
+extern FAKE_SHARED struct fake_control fake_controls[FAKE_COUNT];
 
 #endif

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct test_case {
     const char *name;
@@ -101,6 +102,7 @@ static inline int test_main(int argc, char **argv, const struct test_case *cases
             if (strcmp(argv[a], cases[i].name) == 0) wanted = true;
         if (!wanted) continue;
         printf("%s\n", cases[i].name);
+        const time_t start = time(NULL);
         volatile int outcome = setjmp(test_escape);
         if (outcome == 0) cases[i].run();
         if (outcome == 0) passed++;
@@ -109,6 +111,7 @@ static inline int test_main(int argc, char **argv, const struct test_case *cases
             printf("  FAILED: %s\n", cases[i].name);
         }
         if (outcome == 2) skipped++;
+        if (time(NULL) - start > 1) printf("  took %d s\n", (int)(time(NULL) - start));
     }
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     if (failed) return 1;

@@ -49,7 +49,7 @@ struct os_netif {
 };
 
 /* The interfaces that are up and have at least one address, in a stable order. *out is freed with
- * os_netif_free. Costs a few system calls. */
+ * os_netif_free. Costs a few system calls; on Windows it may be half a second old. */
 SN_MUST_CHECK sn_status os_netif_list(struct os_netif **out, size_t *count);
 void os_netif_free(struct os_netif *list);
 

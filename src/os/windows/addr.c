@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "os/common/addr_scope.h"
+#include "os/prim/clock.h"
 #include "os/prim/fault.h"
 #include "os/windows/wsa_status.h"
 
@@ -97,9 +98,8 @@ static int compare_index(const void *pa, const void *pb) {
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-sn_status os_netif_list(struct os_netif **out, size_t *count) {
+static sn_status read_netifs(struct os_netif **out, size_t *count) {
     sn_status st;
-    os_wsa_start();
     IP_ADAPTER_ADDRESSES *all = read_adapters(&st);
     if (!all) return st;
     size_t up = 0;
@@ -124,6 +124,41 @@ sn_status os_netif_list(struct os_netif **out, size_t *count) {
     *out = list;
     *count = kept;
     return SN_OK;
+}
+
+/* Programs ask several times for each connection, and the system takes milliseconds to tell (Wine:
+ * tens of them). So what it said is kept for a moment; without allocation, since the module may be
+ * unloaded. More interfaces than there is room for are asked for each time. */
+#define KEPT_MAX 16
+#define KEPT_NS (500 * OS_NS_PER_MS)
+
+static SRWLOCK kept_lock = SRWLOCK_INIT;
+static struct os_netif kept[KEPT_MAX]; /* [kept_lock] */
+static size_t kept_count;              /* [kept_lock] 0: none */
+static uint64_t kept_at;               /* [kept_lock] */
+
+static sn_status copy_kept_locked(struct os_netif **out, size_t *count) {
+    *out = os_zalloc(kept_count * sizeof **out);
+    if (!*out) return SN_E_NOMEM;
+    memcpy(*out, kept, kept_count * sizeof **out);
+    *count = kept_count;
+    return SN_OK;
+}
+
+sn_status os_netif_list(struct os_netif **out, size_t *count) {
+    sn_status st;
+    os_wsa_start();
+    AcquireSRWLockExclusive(&kept_lock);
+    if (kept_count != 0 && os_now_ns() - kept_at < KEPT_NS) {
+        st = copy_kept_locked(out, count);
+    } else {
+        st = read_netifs(out, count);
+        kept_count = st == SN_OK && *count <= KEPT_MAX ? *count : 0;
+        if (kept_count != 0) memcpy(kept, *out, kept_count * sizeof *kept);
+        kept_at = os_now_ns();
+    }
+    ReleaseSRWLockExclusive(&kept_lock);
+    return st;
 }
 
 void os_netif_free(struct os_netif *list) {

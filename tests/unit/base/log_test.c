@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
-#include <unistd.h>
+#include "support/portable.h"
 #include "support/testing.h"
 
-static char path[] = "/tmp/softnd_log_test.XXXXXX";
+static char path[512];
 
 /* The environment is read once, so this comes before the first message. */
 static void set_up(void) {
     static bool done;
     if (done) return;
     done = true;
-    int fd = mkstemp(path);
-    CHECK(fd >= 0);
-    close(fd);
-    setenv("SOFTND_LOG", "info", 1);
-    setenv("SOFTND_LOG_FILE", path, 1);
+    CHECK(test_temp_name(path, sizeof path, "log-test"));
+    FILE *f = fopen(path, "w"); /* who reads it before the first message finds it empty */
+    CHECK(f != NULL);
+    fclose(f);
+    test_setenv("SOFTND_LOG", "info");
+    test_setenv("SOFTND_LOG_FILE", path);
 }
 
 static size_t read_back(char *buf, size_t size) {
@@ -60,7 +61,7 @@ static void message_too_long_is_cut_and_ends_the_line(void) {
     size_t n = read_back(text, sizeof text);
     CHECK(n < 3000);
     CHECK(strstr(text, "aaa\nsoftnd error: next\n") != NULL);
-    unlink(path);
+    remove(path);
 }
 
 TEST_MAIN(TEST(level_below_the_wanted_is_not_written_nor_evaluated),

@@ -6,15 +6,15 @@
 #include "iwarp/capture.h"
 #include "iwarp/mpa.h"
 #include "os/prim/pages.h"
+#include "os/prim/thread.h"
+#include "support/portable.h"
 #include "support/testing.h"
 #include "vectors.h"
-
-#include <unistd.h>
 
 #define V(id) (wire_vector(id)->bytes)
 #define LEN(id) (wire_vector(id)->len)
 
-static char path[64];
+static char path[512];
 
 struct packet {
     uint32_t seq, ack;
@@ -94,9 +94,11 @@ static void read_packets(void) {
 
 static void begin(void) {
     if (path[0]) return;
-    strcpy(path, "/tmp/softnd-capture-test-%p.pcapng");
-    setenv("SOFTND_CAPTURE", path, 1);
-    snprintf(path, sizeof path, "/tmp/softnd-capture-test-%u.pcapng", (unsigned)getpid());
+    CHECK(test_temp_name(path, sizeof path - 32, "capture-test"));
+    char *end = path + strlen(path);
+    strcpy(end, "-%p.pcapng");
+    test_setenv("SOFTND_CAPTURE", path);
+    snprintf(end, 32, "-%u.pcapng", (unsigned)os_process_id());
 }
 
 static const struct os_addr here = { .family = 4, .port = 1000, .ip = { 127, 0, 0, 1 } };

@@ -5,6 +5,7 @@
 #include "fake_core.h"
 #include "iwarp/conn.h"
 #include "os/prim/thread.h"
+#include "support/portable.h"
 #include "support/testing.h"
 
 struct pair {
@@ -180,7 +181,7 @@ static void operations_of_all_sizes_place_every_byte(void) {
 static void many_requests_both_ways_complete_once(void) {
     struct pair p;
     open_pair(&p, 2);
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < TEST_ROUNDS(20); round++) {
         uint32_t a0 = os_u32_load_seqcst(&p.a.done_count), b0 = os_u32_load_seqcst(&p.b.done_count);
         for (int i = 0; i < 100; i++) {
             fake_post_receive(&p.a, p.mem_a + 4096, 2048);
@@ -322,7 +323,7 @@ static void peer_that_was_only_slow_is_known_after_all(void) {
 static void polled_ping_pong_completes(void) {
     struct pair p;
     open_pair(&p, 2);
-    for (uint32_t i = 0; i < 2000; i++) {
+    for (uint32_t i = 0; i < TEST_ROUNDS(2000); i++) {
         fake_post_receive(&p.b, p.mem_b, 64);
         fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 64, 0, 0);
         WAIT_FOR((p.b.conn->ops->poll(p.b.conn), os_u32_load_seqcst(&p.b.recv_count) == i + 1));

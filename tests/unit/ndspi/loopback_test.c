@@ -217,6 +217,9 @@ static void connect_without_listener_is_refused(void) {
 /* One of several pending requests of each kind is cancelled; the others go on as if nothing had
  * been. */
 static void cancel_io_of_one_request_leaves_the_others_working(void) {
+#ifdef _WIN32
+    SKIP("on Windows CancelIoEx finds nothing to cancel (docs/windows.md)");
+#endif
     static struct world w;
     open_world(&w);
     OVERLAPPED get[2] = { { 0 } }, note[3] = { { 0 } };

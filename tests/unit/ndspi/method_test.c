@@ -2,9 +2,9 @@
  * method_test.c - each method's parameters: what is refused, and what reaches the core.
  */
 #include <initguid.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "os/prim/pages.h"
 #include "rig.h"
+#include "support/portable.h"
 
 static struct sockaddr_in v4(uint32_t ip, uint16_t port) {
     return (struct sockaddr_in){ .sin_family = AF_INET,
@@ -162,10 +162,10 @@ static void resolve_address_checks_its_parameters(void) {
 /* An IPv4 address at the very end of mapped memory: not a byte more may be read. */
 static void address_is_not_read_beyond_its_family(void) {
     struct rig r = rig_open();
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint8_t *two = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(two != MAP_FAILED);
-    CHECK_EQ(munmap(two + page, page), 0);
+    size_t page = os_page_size();
+    uint8_t *two = test_pages(2 * page);
+    CHECK(two != NULL);
+    CHECK(test_pages_hole(two + page, page));
     struct sockaddr_in a = v4(0xC0000201, 1);
     memcpy(two + page - sizeof a, &a, sizeof a);
     UINT64 id;
@@ -177,7 +177,7 @@ static void address_is_not_read_beyond_its_family(void) {
     CHECK_EQ(IND2Provider_ResolveAddress(
                  r.provider, (struct sockaddr *)(void *)(two + page - sizeof a), 128, &id),
              ND_ACCESS_VIOLATION);
-    munmap(two, page);
+    test_pages_free(two, 2 * page);
     rig_close(&r);
 }
 
@@ -245,7 +245,7 @@ static void address_getters_follow_the_size_query(void) {
                 bool fits = buffer && room >= size;
                 CHECK_EQ(hr, fits ? ND_SUCCESS : ND_BUFFER_OVERFLOW);
                 CHECK_EQ(cb, size);
-                CHECK_EQ(sa.sin6_family, fits ? (i == 1 ? AF_INET6 : AF_INET) : 0xEEEE);
+                CHECK_EQ((USHORT)sa.sin6_family, fits ? (i == 1 ? AF_INET6 : AF_INET) : 0xEEEE);
                 if (size < sizeof sa) CHECK_EQ(((uint8_t *)&sa)[size], 0xEE);
             }
     }

@@ -189,7 +189,7 @@ static ULONG foreign_count(IUnknown *This) {
     (void)This;
     abort();
 }
-static const IUnknownVtbl foreign_vtbl = { foreign_query, foreign_count, foreign_count };
+static IUnknownVtbl foreign_vtbl = { foreign_query, foreign_count, foreign_count };
 static IUnknown foreign = { &foreign_vtbl };
 
 static HRESULT make_qp(struct rig *r, void *rcq, void *icq, void **out) {

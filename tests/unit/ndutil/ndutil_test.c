@@ -4,6 +4,7 @@
  */
 #include <initguid.h>
 #include <winsock2.h>
+#include <ws2spi.h>
 
 #include "ndutil/platform.h"
 #include "softnd.h"

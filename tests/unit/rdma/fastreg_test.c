@@ -3,6 +3,7 @@
  * asks of the core: merged arming, falling thresholds, held queues, deferred requests.
  */
 #include <stdlib.h>
+#include "os/prim/pages.h"
 #include "rdma/connector.h"
 #include "rdma/qp.h"
 #include "rig.h"
@@ -43,7 +44,7 @@ static void fast_up(struct fast *f, bool scattered, bool fixed) {
     CHECK_ST(rd_region_register(f->r.mem, f->r.buf, RIG_BUF,
                                 RD_LOCAL_WRITE | RD_REMOTE_READ | RD_REMOTE_WRITE),
              SN_OK);
-    f->mem = aligned_alloc(PAGE, PAGES * PAGE);
+    f->mem = os_pages_alloc(PAGES * PAGE);
     CHECK(f->mem != NULL);
     memset(f->mem, 0, PAGES * PAGE);
     CHECK_ST(rd_io_map(f->r.ad, f->mem, PAGES * PAGE, scattered, &f->io), SN_OK);
@@ -67,7 +68,7 @@ static void fast_down(struct fast *f) {
         if (qps[i]) rd_qp_destroy(qps[i]);
     f->r.a.qp = f->r.b.qp = NULL;
     rd_pd_destroy(f->pd);
-    free(f->mem);
+    os_pages_free(f->mem, PAGES * PAGE);
     rig_down(&f->r);
 }
 

@@ -2,11 +2,11 @@
  * Regions, windows and the token table.
  */
 #include <stdlib.h>
-#include <sys/mman.h>
 #include "os/prim/pages.h"
 #include "rdma/connector.h"
 #include "rdma/qp.h"
 #include "rig.h"
+#include "support/portable.h"
 
 static sn_status try_access(struct rd_qp *qp, uint32_t token, const void *addr, size_t len,
                             enum tp_right right) {
@@ -60,9 +60,10 @@ static void register_unmapped_or_read_only_memory_is_a_fault(void) {
     struct rd_region *m;
     size_t page = os_page_size();
     rig_objects(&r);
-    uint8_t *p = mmap(NULL, 3 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(p != MAP_FAILED);
-    CHECK_EQ(munmap(p + 2 * page, page), 0);
+    uint8_t *p = test_pages(3 * page);
+    CHECK(p != NULL);
+    CHECK(test_pages_readonly(p, 2 * page));
+    CHECK(test_pages_hole(p + 2 * page, page));
     CHECK_ST(rd_region_create(r.ad, &m), SN_OK);
     CHECK_ST(rd_region_register(m, p, 3 * page, 0), SN_E_FAULT);
     CHECK_ST(rd_region_register(m, p, page, RD_LOCAL_WRITE), SN_E_FAULT);
@@ -70,7 +71,7 @@ static void register_unmapped_or_read_only_memory_is_a_fault(void) {
     CHECK_ST(rd_region_register(m, p, page, RD_READ_SINK), SN_E_FAULT);
     CHECK_ST(rd_region_register(m, p, 2 * page, RD_REMOTE_READ), SN_OK);
     rd_region_destroy(m);
-    munmap(p, 2 * page);
+    test_pages_free(p, 3 * page);
     rig_down(&r);
 }
 
@@ -188,13 +189,13 @@ static void ten_thousand_regions_have_distinct_scattered_tokens(void) {
         tokens[2 * i + 1] = rd_region_remote_token(m[i]);
     }
     qsort(tokens, 2 * N, sizeof *tokens, compare_u32);
-    uint32_t near = 0;
+    uint32_t close_by = 0;
     for (int i = 1; i < 2 * N; i++) {
         CHECK(tokens[i] != tokens[i - 1]);
-        if (tokens[i] - tokens[i - 1] == 1) near++;
+        if (tokens[i] - tokens[i - 1] == 1) close_by++;
     }
     CHECK(tokens[0] != 0 && tokens[2 * N - 1] != UINT32_MAX);
-    CHECK(near < 100); /* neighbours in a space of 2^32: expected 0.1 */
+    CHECK(close_by < 100); /* neighbours in a space of 2^32: expected 0.1 */
     for (int i = 0; i < N; i++)
         CHECK_ST(try_access(r.a.qp, rd_region_local_token(m[i]), r.buf, 1, TP_LOCAL_READ), SN_OK);
     for (int i = 0; i < N; i++)
@@ -259,7 +260,7 @@ static void windowed_down(struct windowed *x) {
     rig_down(&x->r);
 }
 
-static sn_status bind(struct windowed *x, uint32_t rights, uint32_t flags) {
+static sn_status bind_to(struct windowed *x, uint32_t rights, uint32_t flags) {
     return rd_qp_bind(x->r.a.qp, CTX(1), x->m, x->w, x->r.buf + 10, 100, rights, flags);
 }
 
@@ -288,8 +289,8 @@ static void bind_impossible_is_refused_at_once(void) {
     rd_region_destroy(foreign_m);
     rd_adapter_close(other);
     CHECK_EQ(rd_window_token(x.w), 0);
-    CHECK_ST(bind(&x, 0, 0), SN_OK); /* no rights: legal */
-    CHECK_ST(bind(&x, 0, 0), SN_E_BUSY);
+    CHECK_ST(bind_to(&x, 0, 0), SN_OK); /* no rights: legal */
+    CHECK_ST(bind_to(&x, 0, 0), SN_E_BUSY);
     CHECK_CQE(x.r.a.cq, RD_BIND, 1, SN_OK, 0);
     CHECK_NO_CQE(x.r.a.cq);
     rd_region_destroy(empty);
@@ -300,7 +301,7 @@ static void bind_impossible_is_refused_at_once(void) {
 static void window_rights_and_bounds_are_its_own(void) {
     struct windowed x;
     windowed_up(&x);
-    CHECK_ST(bind(&x, RD_REMOTE_READ | RD_REMOTE_WRITE, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ | RD_REMOTE_WRITE, 0), SN_OK);
     uint32_t t = rd_window_token(x.w);
     uint8_t *b = x.r.buf;
     CHECK(t != 0 && t != rd_region_remote_token(x.m) && t != rd_region_local_token(x.m));
@@ -313,7 +314,7 @@ static void window_rights_and_bounds_are_its_own(void) {
     CHECK_ST(rd_qp_invalidate(x.r.a.qp, CTX(2), x.w, 0), SN_OK);
     CHECK_EQ(rd_window_token(x.w), 0);
     CHECK_ST(try_access(x.r.a.qp, t, b + 10, 1, TP_REMOTE_READ), SN_E_TOKEN);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     CHECK(rd_window_token(x.w) != t);
     CHECK_ST(try_access(x.r.a.qp, rd_window_token(x.w), b + 10, 1, TP_REMOTE_WRITE), SN_E_RIGHTS);
     windowed_down(&x);
@@ -324,7 +325,7 @@ static void bind_opens_when_its_turn_comes(void) {
     windowed_up(&x);
     fake_manual(x.r.ca);
     CHECK_ST(rd_qp_read(x.r.a.qp, CTX(5), NULL, 0, 0, 0, 0), SN_OK);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, RD_POST_FENCE), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, RD_POST_FENCE), SN_OK);
     uint32_t t = rd_window_token(x.w);
     CHECK(t != 0);
     CHECK_EQ(fake_take_requests(x.r.ca), 1);
@@ -343,7 +344,7 @@ static void flushed_bind_leaves_the_window_unbound(void) {
     windowed_up(&x);
     fake_manual(x.r.ca);
     CHECK_ST(rd_qp_read(x.r.a.qp, CTX(5), NULL, 0, 0, 0, 0), SN_OK);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, RD_POST_FENCE), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, RD_POST_FENCE), SN_OK);
     fake_take_requests(x.r.ca);
     rd_qp_flush(x.r.a.qp);
     CHECK_EQ(rd_window_token(x.w), 0);
@@ -352,7 +353,7 @@ static void flushed_bind_leaves_the_window_unbound(void) {
     CHECK_CQE(x.r.a.cq, RD_BIND, 1, SN_E_CANCELED, 0);
     /* In error: accepted and cancelled at once. */
     CHECK_ST(rd_region_register(x.m, x.r.buf, 1000, RD_LOCAL_WRITE), SN_OK);
-    CHECK_ST(bind(&x, 0, 0), SN_OK);
+    CHECK_ST(bind_to(&x, 0, 0), SN_OK);
     CHECK_EQ(rd_window_token(x.w), 0);
     CHECK_CQE(x.r.a.cq, RD_BIND, 1, SN_E_CANCELED, 0);
     windowed_down(&x);
@@ -363,7 +364,7 @@ static void region_is_busy_while_windows_are_bound(void) {
     struct rd_window *w2;
     windowed_up(&x);
     CHECK_ST(rd_window_create(x.r.ad, &w2), SN_OK);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     CHECK_ST(rd_qp_bind(x.r.b.qp, CTX(2), x.m, w2, x.r.buf, 1000, RD_REMOTE_WRITE, 0), SN_OK);
     CHECK_ST(rd_region_deregister(x.m), SN_E_BUSY);
     rd_window_destroy(w2); /* unbinds silently */
@@ -376,7 +377,7 @@ static void region_is_busy_while_windows_are_bound(void) {
 static void destroyed_region_invalidates_its_windows(void) {
     struct windowed x;
     windowed_up(&x);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     uint32_t t = rd_window_token(x.w);
     rd_region_destroy(x.m);
     x.m = NULL;
@@ -391,7 +392,7 @@ static void destroyed_region_invalidates_its_windows(void) {
 static void destroyed_pair_unbinds_its_windows(void) {
     struct windowed x;
     windowed_up(&x);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     rd_qp_destroy(x.r.a.qp);
     x.r.a.qp = NULL;
     CHECK_EQ(rd_window_token(x.w), 0);
@@ -403,7 +404,7 @@ static void destroyed_window_with_posted_requests_is_safe(void) {
     struct windowed x;
     windowed_up(&x);
     fake_manual(x.r.ca);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     CHECK_ST(rd_qp_invalidate(x.r.a.qp, CTX(2), x.w, 0), SN_OK);
     rd_window_destroy(x.w);
     x.w = NULL;
@@ -418,7 +419,7 @@ static void destroyed_window_with_posted_requests_is_safe(void) {
 static void window_moves_to_another_pair_after_invalidate(void) {
     struct windowed x;
     windowed_up(&x);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     /* The other pair cannot invalidate it. */
     CHECK_ST(rd_qp_invalidate(x.r.a.qp, CTX(2), x.w, 0), SN_OK);
     CHECK_ST(rd_qp_bind(x.r.b.qp, CTX(3), x.m, x.w, x.r.buf, 8, RD_REMOTE_READ, 0), SN_OK);
@@ -430,7 +431,7 @@ static void window_moves_to_another_pair_after_invalidate(void) {
 static void invalidate_by_another_pair_fails(void) {
     struct windowed x;
     windowed_up(&x);
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     CHECK_ST(rd_qp_invalidate(x.r.b.qp, CTX(3), x.w, 0), SN_OK);
     CHECK_CQE(x.r.b.cq, RD_INVALIDATE, 3, SN_E_REQUEST, 0);
     CHECK(rd_window_token(x.w) != 0);
@@ -441,7 +442,7 @@ static void remote_invalidate_checks_token_and_pair(void) {
     struct windowed x;
     windowed_up(&x);
     struct rd_qp *a = x.r.a.qp, *b = x.r.b.qp;
-    CHECK_ST(bind(&x, RD_REMOTE_READ, 0), SN_OK);
+    CHECK_ST(bind_to(&x, RD_REMOTE_READ, 0), SN_OK);
     uint32_t t = rd_window_token(x.w);
     CHECK_ST(rd_upcalls.remote_invalidate(b, t), SN_E_PD);
     CHECK_ST(rd_upcalls.remote_invalidate(a, t ^ 1), SN_E_TOKEN);
