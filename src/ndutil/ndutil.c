@@ -76,7 +76,7 @@ static struct provider *add_provider(const GUID *id, const WCHAR *path) {
     if (!p) return NULL;
     p->id = *id;
     p->active = true;
-    if (!platform_expand(path, p->path, PROVIDER_PATH_MAX)) {
+    if (!ndutil_platform_expand(path, p->path, PROVIDER_PATH_MAX)) {
         free(p);
         return NULL;
     }
@@ -110,7 +110,7 @@ static void add_override(void) {
     WCHAR path[PROVIDER_PATH_MAX];
     struct provider *p = find_provider(&CLSID_SoftNdProvider);
 
-    if (any_active() || !platform_provider_override(path, PROVIDER_PATH_MAX)) return;
+    if (any_active() || !ndutil_platform_provider_override(path, PROVIDER_PATH_MAX)) return;
     if (p)
         p->active = true;
     else
@@ -125,7 +125,7 @@ static void free_provider(struct provider *p) {
 /* Unloads what can be unloaded, and forgets providers that left the catalog once they are. */
 static void unload_providers(bool forget_all) {
     for (struct provider **at = &nd.first, *p; (p = *at) != NULL;) {
-        bool unloaded = provider_unload(p);
+        bool unloaded = ndutil_provider_unload(p);
         if (unloaded && (forget_all || !p->active)) {
             *at = p->next;
             free_provider(p);
@@ -167,11 +167,11 @@ static void update(void) {
         add_override();
         changed = changed || any_active();
     }
-    if (platform_addresses_changed()) changed = true;
+    if (ndutil_platform_addresses_changed()) changed = true;
     if (!changed) return;
     for (struct provider *p = nd.first; p; p = p->next) {
         if (p->active) {
-            provider_refresh(p);
+            ndutil_provider_refresh(p);
         } else {
             free(p->addrs);
             p->addrs = NULL;
@@ -183,18 +183,18 @@ static void update(void) {
 
 /* Takes the lock and brings the state up to date; on failure the lock is not held. */
 static HRESULT enter(void) {
-    platform_lock();
+    ndutil_platform_lock();
     if (nd.started) {
         update();
         return ND_SUCCESS;
     }
-    platform_unlock();
+    ndutil_platform_unlock();
     return ND_DEVICE_NOT_READY;
 }
 
 static bool is_listed(const struct sockaddr *sa) {
     for (struct provider *p = nd.first; p; p = p->next)
-        if (provider_has(p, sa)) return true;
+        if (ndutil_provider_has(p, sa)) return true;
     return false;
 }
 
@@ -203,7 +203,7 @@ static HRESULT check_sockaddr(const struct sockaddr *sa, SIZE_T cb) {
 
     if (!sa) return ND_INVALID_PARAMETER_1;
     if (cb < sizeof(SOCKADDR_IN) || cb > 0xFFFFFFFFu) return ND_INVALID_PARAMETER_2;
-    need = sockaddr_bytes(sa->sa_family);
+    need = ndutil_sockaddr_bytes(sa->sa_family);
     if (!need) return ND_INVALID_ADDRESS;
     return cb < need ? ND_INVALID_PARAMETER_2 : ND_SUCCESS;
 }
@@ -211,14 +211,14 @@ static HRESULT check_sockaddr(const struct sockaddr *sa, SIZE_T cb) {
 HRESULT STDMETHODCALLTYPE NdStartup(VOID) {
     HRESULT hr = S_OK;
 
-    platform_lock();
+    ndutil_platform_lock();
     if (!nd.started) {
         WSADATA data;
         int error = WSAStartup(MAKEWORD(2, 2), &data);
-        hr = error ? HRESULT_FROM_WIN32((ULONG)error) : platform_start();
+        hr = error ? HRESULT_FROM_WIN32((ULONG)error) : ndutil_platform_start();
     }
     if (SUCCEEDED(hr)) nd.started++;
-    platform_unlock();
+    ndutil_platform_unlock();
     return hr;
 }
 
@@ -227,7 +227,7 @@ HRESULT STDMETHODCALLTYPE NdStartup(VOID) {
 HRESULT STDMETHODCALLTYPE NdCleanup(VOID) {
     HRESULT hr = S_OK;
 
-    platform_lock();
+    ndutil_platform_lock();
     if (!nd.started) {
         hr = ND_DEVICE_NOT_READY;
     } else if (--nd.started == 0) {
@@ -242,16 +242,16 @@ HRESULT STDMETHODCALLTYPE NdCleanup(VOID) {
         nd.catalog = NULL;
         nd.catalog_bytes = 0;
         nd.catalog_read = false;
-        platform_stop();
+        ndutil_platform_stop();
     }
-    platform_unlock();
+    ndutil_platform_unlock();
     return hr;
 }
 
 VOID STDMETHODCALLTYPE NdFlushProviders(VOID) {
-    platform_lock();
+    ndutil_platform_lock();
     if (nd.started) unload_providers(false);
-    platform_unlock();
+    ndutil_platform_unlock();
 }
 
 /* The structure ends in an array of one, so that its own size counts one element too many. */
@@ -260,7 +260,7 @@ static size_t list_bytes(size_t *count) {
 
     for (struct provider *p = nd.first; p; p = p->next)
         for (size_t i = 0; i < p->addr_count; i++, n++)
-            bytes += sizeof(SOCKET_ADDRESS) + sockaddr_bytes(p->addrs[i].si_family);
+            bytes += sizeof(SOCKET_ADDRESS) + ndutil_sockaddr_bytes(p->addrs[i].si_family);
     *count = n;
     return n ? bytes : 0;
 }
@@ -272,7 +272,7 @@ static void fill_list(SOCKET_ADDRESS_LIST *list, size_t count) {
     list->iAddressCount = (INT)count;
     for (struct provider *p = nd.first; p; p = p->next)
         for (size_t i = 0; i < p->addr_count; i++, at++) {
-            size_t cb = sockaddr_bytes(p->addrs[i].si_family);
+            size_t cb = ndutil_sockaddr_bytes(p->addrs[i].si_family);
             memcpy(sa, &p->addrs[i], cb);
             at->lpSockaddr = (LPSOCKADDR)(void *)sa;
             at->iSockaddrLength = (INT)cb;
@@ -287,7 +287,7 @@ HRESULT STDMETHODCALLTYPE NdQueryAddressList(DWORD flags, SOCKET_ADDRESS_LIST *p
 
     if (FAILED(hr)) return hr;
     if (!pcbAddressList) {
-        platform_unlock();
+        ndutil_platform_unlock();
         return ND_INVALID_PARAMETER_3;
     }
     need = flags & ND_QUERY_EXCLUDE_NDv2_ADDRESSES ? 0 : list_bytes(&count);
@@ -299,7 +299,7 @@ HRESULT STDMETHODCALLTYPE NdQueryAddressList(DWORD flags, SOCKET_ADDRESS_LIST *p
     } else {
         fill_list(pAddressList, count);
     }
-    platform_unlock();
+    ndutil_platform_unlock();
     return hr;
 }
 
@@ -314,7 +314,7 @@ HRESULT STDMETHODCALLTYPE NdResolveAddress(const struct sockaddr *pRemoteAddress
     hr = check_sockaddr(pRemoteAddress, cbRemoteAddress);
     if (hr == ND_SUCCESS && !pcbLocalAddress) hr = ND_INVALID_PARAMETER_4;
     if (hr == ND_SUCCESS)
-        hr = platform_route(pRemoteAddress, cbRemoteAddress, (struct sockaddr *)&local, &cb);
+        hr = ndutil_platform_route(pRemoteAddress, cbRemoteAddress, (struct sockaddr *)&local, &cb);
     if (hr == ND_SUCCESS) {
         if (!pLocalAddress || *pcbLocalAddress < cb)
             hr = ND_BUFFER_OVERFLOW;
@@ -324,7 +324,7 @@ HRESULT STDMETHODCALLTYPE NdResolveAddress(const struct sockaddr *pRemoteAddress
             memcpy(pLocalAddress, &local, cb);
         if (hr != ND_INVALID_ADDRESS) *pcbLocalAddress = cb;
     }
-    platform_unlock();
+    ndutil_platform_unlock();
     return hr;
 }
 
@@ -334,7 +334,7 @@ HRESULT STDMETHODCALLTYPE NdCheckAddress(const struct sockaddr *pAddress, SIZE_T
     if (FAILED(hr)) return hr;
     hr = check_sockaddr(pAddress, cbAddress);
     if (hr == ND_SUCCESS && !is_listed(pAddress)) hr = ND_INVALID_ADDRESS;
-    platform_unlock();
+    ndutil_platform_unlock();
     return hr;
 }
 
@@ -350,12 +350,12 @@ HRESULT STDMETHODCALLTYPE NdOpenAdapter(REFIID iid, const struct sockaddr *pAddr
     if (hr == ND_SUCCESS) {
         hr = ND_INVALID_ADDRESS;
         for (struct provider *p = nd.first; p; p = p->next) {
-            if (!provider_has(p, pAddress)) continue;
-            hr = provider_open(p, iid, pAddress, cbAddress, ppIAdapter);
+            if (!ndutil_provider_has(p, pAddress)) continue;
+            hr = ndutil_provider_open(p, iid, pAddress, cbAddress, ppIAdapter);
             if (SUCCEEDED(hr)) break;
             *ppIAdapter = NULL;
         }
     }
-    platform_unlock();
+    ndutil_platform_unlock();
     return hr;
 }

@@ -16,31 +16,32 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int watch_fd = -1;
 
-void platform_lock(void) {
+void ndutil_platform_lock(void) {
     pthread_mutex_lock(&lock);
 }
 
-void platform_unlock(void) {
+void ndutil_platform_unlock(void) {
     pthread_mutex_unlock(&lock);
 }
 
 /* Without the socket (a sandbox may forbid it) every question finds the addresses changed. */
-HRESULT platform_start(void) {
+HRESULT ndutil_platform_start(void) {
     struct sockaddr_nl who = { .nl_family = AF_NETLINK,
                                .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
 
     watch_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-    if (watch_fd >= 0 && bind(watch_fd, (struct sockaddr *)&who, sizeof who) != 0) platform_stop();
+    if (watch_fd >= 0 && bind(watch_fd, (struct sockaddr *)&who, sizeof who) != 0)
+        ndutil_platform_stop();
     return S_OK;
 }
 
-void platform_stop(void) {
+void ndutil_platform_stop(void) {
     if (watch_fd >= 0) close(watch_fd);
     watch_fd = -1;
 }
 
 /* A lost message (ENOBUFS) is a change too; only "nothing there" is none. */
-bool platform_addresses_changed(void) {
+bool ndutil_platform_addresses_changed(void) {
     char message[8192];
     bool changed = false;
 
@@ -79,8 +80,8 @@ static bool is_wildcard(const struct sockaddr *sa) {
     return IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr);
 }
 
-HRESULT platform_route(const struct sockaddr *remote, size_t remote_bytes, struct sockaddr *local,
-                       size_t *bytes) {
+HRESULT ndutil_platform_route(const struct sockaddr *remote, size_t remote_bytes,
+                              struct sockaddr *local, size_t *bytes) {
     struct sockaddr_storage sa = { 0 };
     bool v6 = remote->sa_family == AF_INET6;
     socklen_t cb = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -151,7 +152,7 @@ static const char *variable(const WCHAR *name, size_t name_units) {
     return getenv(text);
 }
 
-bool platform_expand(const WCHAR *path, WCHAR *out, size_t units) {
+bool ndutil_platform_expand(const WCHAR *path, WCHAR *out, size_t units) {
     size_t n = 0;
 
     while (*path) {
@@ -177,7 +178,7 @@ bool platform_expand(const WCHAR *path, WCHAR *out, size_t units) {
     return true;
 }
 
-bool platform_provider_override(WCHAR *path, size_t units) {
+bool ndutil_platform_provider_override(WCHAR *path, size_t units) {
     const char *value = getenv("SOFTND_PROVIDER");
     size_t n;
 

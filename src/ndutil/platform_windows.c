@@ -21,11 +21,11 @@ static struct watch {
 
 static const int families[2] = { AF_INET, AF_INET6 };
 
-void platform_lock(void) {
+void ndutil_platform_lock(void) {
     AcquireSRWLockExclusive(&lock);
 }
 
-void platform_unlock(void) {
+void ndutil_platform_unlock(void) {
     ReleaseSRWLockExclusive(&lock);
 }
 
@@ -63,7 +63,7 @@ static void begin_watch(struct watch *w, int family) {
     *w = (struct watch){ .sock = INVALID_SOCKET };
 }
 
-HRESULT platform_start(void) {
+HRESULT ndutil_platform_start(void) {
     WSADATA data;
     int e = WSAStartup(MAKEWORD(2, 2), &data);
 
@@ -73,7 +73,7 @@ HRESULT platform_start(void) {
     return S_OK;
 }
 
-void platform_stop(void) {
+void ndutil_platform_stop(void) {
     for (int i = 0; i < 2; i++)
         end_watch(&watches[i]);
     WSACleanup();
@@ -81,7 +81,7 @@ void platform_stop(void) {
 
 /* A machine without one of the families has nothing to watch there; without both, or when the
  * system ended a request by itself, addresses count as changed. */
-bool platform_addresses_changed(void) {
+bool ndutil_platform_addresses_changed(void) {
     bool changed = false, watching = false;
 
     for (int i = 0; i < 2; i++) {
@@ -133,8 +133,8 @@ static void set_port(struct sockaddr_storage *sa, u_short port) {
         ((struct sockaddr_in *)sa)->sin_port = port;
 }
 
-HRESULT platform_route(const struct sockaddr *remote, size_t remote_bytes, struct sockaddr *local,
-                       size_t *bytes) {
+HRESULT ndutil_platform_route(const struct sockaddr *remote, size_t remote_bytes,
+                              struct sockaddr *local, size_t *bytes) {
     struct sockaddr_storage sa = { 0 };
     int cb = remote->sa_family == AF_INET6 ? (int)sizeof(struct sockaddr_in6)
                                            : (int)sizeof(struct sockaddr_in);
@@ -163,13 +163,13 @@ HRESULT platform_route(const struct sockaddr *remote, size_t remote_bytes, struc
     return ND_SUCCESS;
 }
 
-bool platform_expand(const WCHAR *path, WCHAR *out, size_t units) {
+bool ndutil_platform_expand(const WCHAR *path, WCHAR *out, size_t units) {
     DWORD n = ExpandEnvironmentStringsW(path, out, (DWORD)units);
 
     return n != 0 && n <= units;
 }
 
-bool platform_provider_override(WCHAR *path, size_t units) {
+bool ndutil_platform_provider_override(WCHAR *path, size_t units) {
     DWORD n = GetEnvironmentVariableW(L"SOFTND_PROVIDER", path, (DWORD)units);
 
     return n != 0 && n < units;

@@ -11,7 +11,7 @@
  * that never agrees with itself. */
 #define QUERY_ROUNDS_MAX 4
 
-size_t sockaddr_bytes(int family) {
+size_t ndutil_sockaddr_bytes(int family) {
     if (family == AF_INET) return sizeof(SOCKADDR_IN);
     if (family == AF_INET6) return sizeof(SOCKADDR_IN6);
     return 0;
@@ -40,7 +40,7 @@ static HRESULT load(struct provider *p) {
     return ND_SUCCESS;
 }
 
-bool provider_unload(struct provider *p) {
+bool ndutil_provider_unload(struct provider *p) {
     if (p->module && p->can_unload() == S_OK) {
         FreeLibrary(p->module);
         p->module = NULL;
@@ -56,7 +56,7 @@ static HRESULT get_object(struct provider *p, IND2Provider **out) {
     if (FAILED(hr)) return hr;
     hr = p->get_class_object(&p->id, &IID_IND2Provider, (LPVOID *)out);
     if (SUCCEEDED(hr) && *out) return ND_SUCCESS;
-    provider_unload(p);
+    ndutil_provider_unload(p);
     return ND_DEVICE_NOT_READY;
 }
 
@@ -94,14 +94,14 @@ static HRESULT copy_list(struct provider *p, const SOCKET_ADDRESS_LIST *list) {
         const SOCKET_ADDRESS *a = &list->Address[i];
         size_t cb;
         if (!a->lpSockaddr || a->iSockaddrLength < (INT)sizeof(SOCKADDR_IN)) continue;
-        cb = sockaddr_bytes(a->lpSockaddr->sa_family);
+        cb = ndutil_sockaddr_bytes(a->lpSockaddr->sa_family);
         if (!cb || (size_t)a->iSockaddrLength < cb) continue;
         memcpy(&p->addrs[p->addr_count++], a->lpSockaddr, cb);
     }
     return ND_SUCCESS;
 }
 
-HRESULT provider_refresh(struct provider *p) {
+HRESULT ndutil_provider_refresh(struct provider *p) {
     SOCKET_ADDRESS_LIST *list;
     IND2Provider *object;
     HRESULT hr;
@@ -115,11 +115,11 @@ HRESULT provider_refresh(struct provider *p) {
     IND2Provider_Release(object);
     if (SUCCEEDED(hr)) hr = copy_list(p, list);
     free(list);
-    provider_unload(p);
+    ndutil_provider_unload(p);
     return hr;
 }
 
-bool provider_has(const struct provider *p, const struct sockaddr *sa) {
+bool ndutil_provider_has(const struct provider *p, const struct sockaddr *sa) {
     for (size_t i = 0; i < p->addr_count; i++) {
         const SOCKADDR_INET *have = &p->addrs[i];
         if (have->si_family != sa->sa_family) continue;
@@ -136,8 +136,8 @@ bool provider_has(const struct provider *p, const struct sockaddr *sa) {
     return false;
 }
 
-HRESULT provider_open(struct provider *p, REFIID iid, const struct sockaddr *sa, size_t cb,
-                      void **out) {
+HRESULT ndutil_provider_open(struct provider *p, REFIID iid, const struct sockaddr *sa, size_t cb,
+                             void **out) {
     IND2Provider *object;
     UINT64 id = 0;
     HRESULT hr;
@@ -148,6 +148,6 @@ HRESULT provider_open(struct provider *p, REFIID iid, const struct sockaddr *sa,
     else
         hr = IND2Provider_OpenAdapter(object, iid, id, out);
     IND2Provider_Release(object);
-    provider_unload(p);
+    ndutil_provider_unload(p);
     return hr;
 }

@@ -28,20 +28,20 @@ struct provider {
 /* Asks the library for its addresses, anew; on failure there are none.
  * ND_SUCCESS; ND_DEVICE_NOT_READY (cannot be loaded, or lacks what a provider exports);
  * ND_NO_MEMORY; or the provider's own code. */
-HRESULT provider_refresh(struct provider *p);
+HRESULT ndutil_provider_refresh(struct provider *p);
 
 /* Whether the provider listed this address; the port is not compared. */
-bool provider_has(const struct provider *p, const struct sockaddr *sa);
+bool ndutil_provider_has(const struct provider *p, const struct sockaddr *sa);
 
 /* Opens the adapter with this address. ND_INVALID_ADDRESS (no library, or the provider does not
  * resolve the address); or what OpenAdapter says. */
-HRESULT provider_open(struct provider *p, REFIID iid, const struct sockaddr *sa, size_t cb,
-                      void **out);
+HRESULT ndutil_provider_open(struct provider *p, REFIID iid, const struct sockaddr *sa, size_t cb,
+                             void **out);
 
 /* Unloads the library if it says that it is not in use. True if it is not loaded afterwards. */
-bool provider_unload(struct provider *p);
+bool ndutil_provider_unload(struct provider *p);
 
 /* Bytes of a sockaddr of this family; 0 for a family that NetworkDirect does not have. */
-size_t sockaddr_bytes(int family);
+size_t ndutil_sockaddr_bytes(int family);
 
 #endif

@@ -55,7 +55,7 @@ size_t host_handle_count(void);
 enum host_thing {
     HOST_CANCEL_IO,      /* CancelIoEx ends requests of an overlapped file */
     HOST_SHARED_PORT,    /* a connector may be bound to the port of a listener */
-    HOST_KILLED_ENDS,    /* the connections of a killed process end at once */
+    HOST_KILLED_ENDS,    /* the connections of a process end with it, however it ends */
     HOST_CALLBACK_STATUS /* BindIoCompletionCallback's routine gets the NTSTATUS */
 };
 const char *host_lacks(enum host_thing thing);

@@ -203,8 +203,9 @@ const char *host_lacks(enum host_thing thing) {
     case HOST_SHARED_PORT:
         return is_wine() ? "Wine shares no port with a listener" : NULL;
     case HOST_KILLED_ENDS:
-        return is_wine() ? "Wine may keep sockets of a killed process that was busy with them"
-                         : NULL;
+        return is_wine()
+                   ? "Wine may keep sockets of a process that ended while it was busy with them"
+                   : NULL;
     case HOST_CALLBACK_STATUS:
         return is_wine() ? "Wine hands completion routines Win32 errors" : NULL;
     }

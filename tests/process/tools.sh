@@ -33,6 +33,30 @@ installing_twice_fails() {
     expect_error_line second 'already registered'
 }
 
+check_goes_the_way_of_a_client() {
+    expect 1 check "$SOFTND" install --check
+    expect_error_line check "$GUID is not registered"
+    expect 0 install "$SOFTND" install
+    expect 0 check "$SOFTND" install --check
+    [[ $(awk '{ print $1 }' check.out | uniq | paste -sd' ') == "entry library adapter unload" ]] ||
+        fail "other steps: $(<check.out)"
+    grep -q '^adapter *127\.0\.0\.1$' check.out || fail "no loopback adapter"
+    expect 0 remove "$SOFTND" remove
+    cp "$LIBSOFTND" moved.so
+    expect 0 install "$SOFTND" install --provider moved.so
+    echo hello >moved.so
+    expect 1 check "$SOFTND" install --check
+    expect_error_line check 'is not a library that can be loaded'
+    grep -q '^library *FAILED$' check.out || fail "the step is not named"
+    expect 2 check "$SOFTND" install --check --user
+}
+
+static_helper_library_defines_only_names_of_its_own() {
+    nm -g --defined-only "$BUILD_DIR/libndutil.a" 2>nm.err |
+        awk 'NF == 3 && $3 !~ /^(_|Nd|ndutil_|IID_|CLSID_)/ { print $3 }' >foreign
+    [[ ! -s foreign ]] || fail "programs that link it cannot use: $(paste -sd' ' foreign)"
+}
+
 removing_what_is_not_there_fails() {
     expect 1 remove "$SOFTND" remove
     expect_error_line remove "$GUID is not registered"
@@ -93,7 +117,7 @@ entry_whose_library_is_gone() {
     expect 0 list "$SOFTND" list
     grep -q 'this library does not exist' list.out || fail "list does not say so"
     expect 1 info "$SOFTND" info
-    expect_error_line info 'cannot be loaded'
+    expect_error_line info 'is not a library that can be loaded'
     expect 0 remove "$SOFTND" remove
 }
 

@@ -30,7 +30,9 @@ expect 0 registered install
 expect 1 "already registered" install
 expect 0 "$id" list
 expect 0 "AdapterFlags" info
+expect 0 "the library can be unloaded" install --check
 WSC_CATALOG_NOT_ELEVATED=1 expect 1 "permission denied" remove
 expect 0 "" remove
 expect 1 "not registered" remove
+expect 1 "is not registered" install --check
 exit "$failed"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "catalog.h"
 #include "nd_client.h"
+#include "provider.h"
 #include "softnd.h"
 #include "sys.h"
 #include "text.h"
@@ -124,21 +125,6 @@ static void print_adapter(struct out *o, const ND2_ADAPTER_INFO *info,
 
 /* ---- asking ---- */
 
-static SOCKET_ADDRESS_LIST *query_provider(IND2Provider *provider) {
-    SOCKET_ADDRESS_LIST *list = NULL;
-    ULONG cb = 0;
-    HRESULT hr;
-
-    while ((hr = IND2Provider_QueryAddressList(provider, list, &cb)) == ND_BUFFER_OVERFLOW) {
-        free(list);
-        list = calloc(1, cb ? cb : sizeof *list);
-        if (!list) return NULL;
-    }
-    if (SUCCEEDED(hr)) return list;
-    free(list);
-    return NULL;
-}
-
 static SOCKET_ADDRESS_LIST *query_adapter(IND2Adapter *adapter) {
     SOCKET_ADDRESS_LIST *list = NULL;
     ULONG cb = 0;
@@ -174,7 +160,7 @@ static const char *show_adapter(struct out *o, IND2Provider *provider, UINT64 id
 
 /* Several addresses lead to one adapter; it is shown once. */
 static const char *show_adapters(struct out *o, IND2Provider *provider) {
-    SOCKET_ADDRESS_LIST *list = query_provider(provider);
+    SOCKET_ADDRESS_LIST *list = nd_addresses(provider);
     size_t count = list ? (size_t)list->iAddressCount : 0, seen = 0;
     UINT64 *ids = calloc(count ? count : 1, sizeof *ids);
     const char *why = ids && list ? NULL : "its addresses cannot be read";
@@ -197,16 +183,11 @@ static const char *show_adapters(struct out *o, IND2Provider *provider) {
     return why;
 }
 
-typedef HRESULT(STDMETHODCALLTYPE *class_object_fn)(REFCLSID, REFIID, LPVOID *);
-
 static const char *show_provider(struct out *o, const GUID *guid, const char *name,
                                  const WCHAR *path, const char *scope) {
     char path_text[4 * CATALOG_PATH_MAX] = "", guid_text[TEXT_GUID_MAX];
-    IND2Provider *provider = NULL;
-    class_object_fn get = NULL;
-    const char *why = NULL;
-    HMODULE module;
-    FARPROC f;
+    struct provider p;
+    const char *why;
 
     text_from_guid(guid, guid_text);
     text_from_wide(path, path_text, sizeof path_text);
@@ -222,19 +203,9 @@ static const char *show_provider(struct out *o, const GUID *guid, const char *na
     o->first_provider = false;
     o->first_adapter = true;
 
-    module = LoadLibraryW(path);
-    if (!module) {
-        why = "its library cannot be loaded";
-    } else {
-        f = GetProcAddress(module, "DllGetClassObject");
-        memcpy(&get, &f, sizeof get);
-        if (!f || FAILED(get(guid, &IID_IND2Provider, (LPVOID *)&provider)) || !provider)
-            why = "its library has no such provider";
-        else
-            why = show_adapters(o, provider);
-        if (provider) IND2Provider_Release(provider);
-        FreeLibrary(module);
-    }
+    why = nd_load(&p, path, guid);
+    if (!why) why = show_adapters(o, p.nd);
+    nd_unload(&p);
     if (o->json) {
         fputs("]", stdout);
         if (why) {

@@ -8,14 +8,16 @@
 
 #include <string.h>
 #include "catalog.h"
+#include "install_check.h"
 #include "nd_client.h"
+#include "provider.h"
 #include "softnd.h"
 #include "sys.h"
 #include "text.h"
 
 #define PROTOCOL_NAME "SoftND NetworkDirect (iWARP over TCP, no hardware)"
 
-enum { OPT_USER, OPT_SYSTEM, OPT_PROVIDER, OPT_GUID, OPT_NAME, OPT_HELP };
+enum { OPT_USER, OPT_SYSTEM, OPT_PROVIDER, OPT_GUID, OPT_NAME, OPT_CHECK, OPT_HELP };
 
 static const struct args_option options[] = {
     [OPT_USER] = { 'u', "user", NULL, "for this user" },
@@ -23,6 +25,8 @@ static const struct args_option options[] = {
     [OPT_PROVIDER] = { 'p', "provider", "PATH", "another library than the one of this program" },
     [OPT_GUID] = { 'g', "guid", "GUID", "the provider's GUID, if it is not SoftND" },
     [OPT_NAME] = { 'n', "name", "TEXT", "the name shown in lists" },
+    [OPT_CHECK] = { 'c', "check", NULL,
+                    "change nothing: see whether programs can use what is there" },
     [OPT_HELP] = { 'h', "help", NULL, "this text" },
 };
 #define OPTION_COUNT (sizeof options / sizeof options[0])
@@ -32,33 +36,22 @@ static int print_help(void) {
          "\n"
          "Registers the provider, so that NetworkDirect programs find it. Without --user or\n"
          "--system: for all users if this is permitted, else for this user. The environment\n"
-         "variable SOFTND_CATALOG names a private catalog directory instead of both.\n");
+         "variable SOFTND_CATALOG names a private catalog directory instead of both.\n"
+         "\n"
+         "With --check nothing is registered. What is there is used the way a program uses it:\n"
+         "the catalog entry, the library, each address and its adapter; a line for each step.\n");
     args_print_help(options, OPTION_COUNT, stdout);
-    puts(
-        "\nExit code: 0 registered, 1 failure (also if it was registered already), 2 wrong usage.");
+    puts("\nExit code: 0 registered (or usable), 1 failure (also if it was registered already),\n"
+         "2 wrong usage.");
     return EXIT_DONE;
 }
 
-typedef HRESULT(STDMETHODCALLTYPE *class_object_fn)(REFCLSID, REFIID, LPVOID *);
-
 /* NULL, or why programs could not use this library under this GUID. */
 static const char *check_library(const WCHAR *path, const GUID *guid) {
-    const char *why = NULL;
-    class_object_fn get = NULL;
-    IND2Provider *provider = NULL;
-    HMODULE module = LoadLibraryW(path);
-    FARPROC f, can_unload;
+    struct provider p;
+    const char *why = nd_load(&p, path, guid);
 
-    if (!module) return "is not a library that can be loaded here";
-    f = GetProcAddress(module, "DllGetClassObject");
-    can_unload = GetProcAddress(module, "DllCanUnloadNow");
-    memcpy(&get, &f, sizeof get);
-    if (!f || !can_unload)
-        why = "is not a NetworkDirect provider";
-    else if (FAILED(get(guid, &IID_IND2Provider, (LPVOID *)&provider)) || !provider)
-        why = "is not the provider with this GUID";
-    if (provider) IND2Provider_Release(provider);
-    FreeLibrary(module);
+    nd_unload(&p);
     return why;
 }
 
@@ -117,6 +110,7 @@ int cmd_install(int argc, char **argv) {
     enum catalog_scope scope = CATALOG_AUTO;
     const char *library = NULL, *name = PROTOCOL_NAME;
     GUID guid = CLSID_SoftNdProvider;
+    bool check = false;
     struct args a;
     int opt;
 
@@ -141,6 +135,9 @@ int cmd_install(int argc, char **argv) {
         case OPT_NAME:
             name = a.value;
             break;
+        case OPT_CHECK:
+            check = true;
+            break;
         case OPT_HELP:
             return print_help();
         case ARGS_OPERAND:
@@ -149,5 +146,7 @@ int cmd_install(int argc, char **argv) {
             return cmd_usage("install", "%s", a.error);
         }
     }
-    return install(library, guid, name, scope);
+    if (check && (library || scope != CATALOG_AUTO))
+        return cmd_usage("install", "--check looks at what is registered, wherever that is");
+    return check ? install_check(&guid) : install(library, guid, name, scope);
 }

@@ -84,34 +84,34 @@ static HRESULT start_status, route_status;
 static SOCKADDR_INET route_answer;
 static WCHAR override_path[260];
 
-void platform_lock(void) {
+void ndutil_platform_lock(void) {
 }
-void platform_unlock(void) {
+void ndutil_platform_unlock(void) {
 }
-HRESULT platform_start(void) {
+HRESULT ndutil_platform_start(void) {
     starts++;
     return start_status;
 }
-void platform_stop(void) {
+void ndutil_platform_stop(void) {
     stops++;
 }
-bool platform_addresses_changed(void) {
+bool ndutil_platform_addresses_changed(void) {
     bool was = changed;
 
     changed = false;
     return was;
 }
-HRESULT platform_route(const struct sockaddr *remote, size_t remote_bytes, struct sockaddr *local,
-                       size_t *bytes) {
+HRESULT ndutil_platform_route(const struct sockaddr *remote, size_t remote_bytes,
+                              struct sockaddr *local, size_t *bytes) {
     *bytes = route_answer.si_family == AF_INET6 ? sizeof(SOCKADDR_IN6) : sizeof(SOCKADDR_IN);
     if (route_status == ND_SUCCESS) memcpy(local, &route_answer, *bytes);
     return route_status;
 }
-bool platform_expand(const WCHAR *path, WCHAR *out, size_t units) {
+bool ndutil_platform_expand(const WCHAR *path, WCHAR *out, size_t units) {
     memcpy(out, path, units * sizeof *out);
     return path[0] != u'?';
 }
-bool platform_provider_override(WCHAR *path, size_t units) {
+bool ndutil_platform_provider_override(WCHAR *path, size_t units) {
     if (have_override) memcpy(path, override_path, units * sizeof *path);
     return have_override;
 }
