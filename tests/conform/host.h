@@ -63,7 +63,8 @@ const char *host_lacks(enum host_thing thing);
 /* Allows at least `count` open descriptors or handles; false if the system does not. */
 bool host_allow_handles(size_t count);
 
-/* This program again, with these arguments (NULL-terminated, without the program's name). Its
+/* This program again (on Linux: or the one that CONFORM_CHILD names, such as its sister on another
+ * system), with these arguments (NULL-terminated, without the program's name). Its
  * output goes where this program's goes. NULL if it cannot be started. */
 struct host_process;
 struct host_process *host_process_start(const char *const *args);

@@ -138,7 +138,8 @@ struct host_process *host_process_start(const char *const *args) {
     process->pid = fork();
     if (process->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed parent leaves nobody behind */
-        execv("/proc/self/exe", argv);
+        const char *other = getenv("CONFORM_CHILD");
+        execv(other ? other : "/proc/self/exe", argv);
         _exit(126);
     }
     if (process->pid < 0) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# softnd.exe under Wine and softnd on Linux talk to each other: ping and cat, in every role.
+# softnd.exe under Wine and softnd on Linux talk to each other: ping, cat and perf, in every role; and
+# the two-process cases of the conformance suite, with the child under Wine.
 #   cross.sh WINE_SH SOFTND_EXE [LINUX_SOFTND]
 # Without a Linux build beside this one (make, or any preset) it skips.
 set -uo pipefail
@@ -76,5 +77,34 @@ for sides in "linux windows" "windows linux"; do
         cmp "$work/sent" "$work/received" || fail "cat $mode from $there to $here: other bytes"
         echo "cat $mode $there -> $here"
     done
+done
+
+# Every byte of each operation is compared by its receiver.
+for sides in "linux windows" "windows linux"; do
+    read -r here there <<<"$sides"
+    start "$here" perf --server 127.0.0.1:0 || continue
+    for test in send_lat write_lat read_lat "send_bw -q 2" "write_bw -q 2" "read_bw -q 2"; do
+        # shellcheck disable=SC2086 # a name, and an option
+        run "$there" perf $test "127.0.0.1:$port" -s 1,1000,100001 -n 20 -v >"$work/perf" 2>&1 || {
+            cat "$work/perf"
+            fail "perf $test from $there to $here"
+        }
+        echo "perf $test $there -> $here"
+    done
+    kill "$server" 2>/dev/null
+    wait "$server" 2>/dev/null
+    server=
+done
+
+# Messages both ways, the other's memory, errors in either direction, an answer turned down.
+linux_peer=$(dirname "$linux")/conform_peer
+printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$wine" "$(dirname "$exe")/conform_peer.exe" >"$work/child"
+chmod +x "$work/child"
+for case in two_processes_talk one_process_accesses_the_memory_of_another \
+    message_too_long_between_processes message_that_nobody_receives_between_processes \
+    child_turns_the_answer_down child_leaves_at_once; do
+    SOFTND_TRANSPORT=iwarp CONFORM_CHILD=$work/child "$linux_peer" "$case" >"$work/log" 2>&1 ||
+        fail "$case"
+    echo "$case, child under Wine"
 done
 exit "$failed"
