@@ -7,82 +7,14 @@
  * know what became of it asks the peer.
  */
 #include "conform/fixture.h"
+#include "interop/guest.h"
 
 #include <netdb.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ANSWER_MS = 60000, GUEST_PORTS = 8 };
-
-/* ---- the verbs peer ---- */
-
-static FILE *peer_in, *peer_out;
-static char answer_line[8192];
-
-static uint16_t setting_port(const char *name) {
-    const char *text = getenv(name);
-    return text ? (uint16_t)atoi(text) : 0;
-}
-
-/* The host port that leads to this port of the machine. */
-static uint16_t host_port(unsigned guest_port) {
-    const char *text = getenv("SIW_PORTS");
-    char want[16];
-    snprintf(want, sizeof want, "%u=", guest_port);
-    const char *at = text ? strstr(text, want) : NULL;
-    if (!at) FAIL("SIW_PORTS does not name %u", guest_port);
-    return (uint16_t)atoi(at + strlen(want));
-}
-
-static void peer_hang_up(void) {
-    if (peer_in) fclose(peer_in);
-    if (peer_out) fclose(peer_out);
-    peer_in = peer_out = NULL;
-}
-
-static const char *read_answer(void) {
-    if (!fgets(answer_line, sizeof answer_line, peer_in)) FAIL("the verbs peer hung up");
-    answer_line[strcspn(answer_line, "\r\n")] = 0;
-    return answer_line;
-}
-
-/* A fresh process in the machine. */
-static void peer_call(void) {
-    struct sockaddr_in to = { .sin_family = AF_INET,
-                              .sin_port = htons(setting_port("SIW_CONTROL")),
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    if (to.sin_port == 0) SKIP("SIW_CONTROL is not set: run it with siw/run-vm.sh");
-    peer_hang_up();
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct timeval limit = { .tv_sec = ANSWER_MS / 1000 };
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
-        FAIL("the verbs peer does not answer");
-    peer_in = fdopen(fd, "r");
-    peer_out = fdopen(dup(fd), "w");
-    CHECK_STR(read_answer(), "ok ready");
-}
-
-static void tell(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vfprintf(peer_out, format, args);
-    va_end(args);
-    fputc('\n', peer_out);
-    fflush(peer_out);
-}
-
-/* Sends a command; what follows "ok " in its answer. */
-static const char *answered(const char *file, int line) {
-    const char *text = read_answer();
-    if (strncmp(text, "ok", 2) != 0) {
-        fprintf(stderr, "%s:%d: the verbs peer says: %s\n", file, line, text);
-        longjmp(test_escape, 1);
-    }
-    return text[2] ? text + 3 : text + 2;
-}
-#define ASK(...) (tell(__VA_ARGS__), answered(__FILE__, __LINE__))
+enum { GUEST_PORTS = 8 };
 
 static const char *hex_of(const uint8_t *data, size_t len) {
     static char text[1100];
@@ -312,7 +244,7 @@ static void send_sizes(bool out) {
         CHECK_DATA(m->bytes + ours, n, fx_seed(), 1000 + i, 0);
         snprintf(expected, sizeof expected, "1 %zu/0/0/", i);
         if (strncmp(ASK("poll 0 s 1 20000"), expected, strlen(expected)) != 0)
-            FAIL("the peer's Send of %zu bytes ended with %s", n, answer_line);
+            FAIL("the peer's Send of %zu bytes ended with %s", n, last_answer());
     }
     link_down(&l);
     fx_end(f);
@@ -417,7 +349,7 @@ static void largest(bool out) {
         guest_fill(&g, 0, n, 3);
         ASK("post 0 read 4 s %llu %u 0 0 %zu", (unsigned long long)fx_remote(m, 0), m->remote, n);
         if (strncmp(ASK("poll 0 s 1 50000"), "1 4/0/", 6) != 0)
-            FAIL("the peer's Read ended with %s", answer_line);
+            FAIL("the peer's Read ended with %s", last_answer());
         GUEST_CHECK(&g, 0, n, 1);
     }
     link_down(&l);
@@ -757,7 +689,7 @@ static void message_too_long_there(bool out) {
     expect_end(&l);
     EXPECT_ERROR(f, &l.s, Receive, ND_CANCELED, CTX(2));
     if (strncmp(ASK("poll 0 r 1 20000"), "1 1/1/", 6) != 0) /* IBV_WC_LOC_LEN_ERR */
-        FAIL("the peer's Receive ended with %s", answer_line);
+        FAIL("the peer's Receive ended with %s", last_answer());
     fx_end(f);
 }
 

@@ -73,6 +73,11 @@ if wanted nd_peer; then
         bad "nd_peer ended with $code"
     fi
 
+    # What only the kernel interface has.
+    SOFTNDK_VERIFIER=report "$build/ndk_peer" >"$work/ndk_peer.log" 2>&1 && good ||
+        bad "ndk_peer: $(tail -20 "$work/ndk_peer.log")"
+    tail -1 "$work/ndk_peer.log"
+
     # What these cases put on the wire, seen by Wireshark: SoftND's as well as siw's frames.
     if command -v tshark >/dev/null; then
         export WIRESHARK_CONFIG_DIR=$work/config
