@@ -143,6 +143,26 @@ static void role_exit_alive(void) {
     exit(0);
 }
 
+/* Gives the library back while requests are pending, which the client of a module must not do: what
+ * is open goes on working, and so does the end of the process with a request pending. */
+static void role_unload(void) {
+    struct fx *f = fx_begin();
+    IND2Listener *listener = fx_listener(f, 0);
+    IND2CompletionQueue *cq = fx_cq(f, 0, 4);
+    OVERLAPPED *request = fx_overlapped(f), *notify = fx_overlapped(f);
+    CHECK_HR(CALL(listener, Bind, ADDR(f->local), f->local_len), ND_SUCCESS);
+    CHECK_HR(CALL(listener, Listen, 0), ND_SUCCESS);
+    CHECK_HR(CALL(listener, GetConnectionRequest, UNKNOWN(fx_connector(f, 0)), request),
+             ND_PENDING);
+    CHECK_HR(CALL(cq, Notify, ND_CQ_NOTIFY_ANY, notify), ND_PENDING);
+    CHECK(FreeLibrary(fx_library()->module));
+    CHECK_HR(fx_library()->can_unload_now(), S_FALSE);
+    CHECK_HR(CALL(cq, CancelOverlappedRequests), ND_SUCCESS);
+    CHECK_HR(fx_finish(f, OVERLAPPED_OF(cq), notify, ND_PENDING), ND_CANCELED);
+    CHECK_HR(CALL(cq, Notify, ND_CQ_NOTIFY_ANY, notify), ND_PENDING);
+    exit(0);
+}
+
 /* Connects to the parent and dies before it completes the connection. */
 static void role_die_answered(void) {
     struct fx *f = fx_begin();
@@ -239,6 +259,7 @@ static const struct {
     { "release-answered", role_release_answered },
     { "leave-at-once", role_leave_at_once },
     { "exit-alive", role_exit_alive },
+    { "unload", role_unload },
     { "die-answered", role_die_answered },
     { "die-connected", role_die_connected },
     { "storm", role_storm },
@@ -255,21 +276,26 @@ struct meeting {
     OVERLAPPED *request;
 };
 
+static struct host_process *start_child(const char *role, USHORT port, uint64_t seed) {
+    char port_text[16], seed_text[32];
+    snprintf(port_text, sizeof port_text, "%u", (unsigned)port);
+    snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
+    const char *text = getenv("CONFORM_ADDR");
+    const char *args[] = { "--role",  role,      text && *text ? text : "127.0.0.1",
+                           port_text, seed_text, NULL };
+    struct host_process *child = host_process_start(args);
+    CHECK(child != NULL);
+    return child;
+}
+
 /* A listener, and a child on its way to it. */
 static struct meeting meet(const char *role, uint64_t seed) {
     struct meeting m = { .f = fx_begin() };
     struct fx_pair_options o = { .depth = DEPTH };
-    char port[16], seed_text[32];
     m.p = PAIR_CREATE(m.f, &o);
     fx_listen(m.f, m.p);
     m.request = fx_request(m.f, m.p);
-    snprintf(port, sizeof port, "%u", (unsigned)fx_port(&m.p->at));
-    snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
-    const char *text = getenv("CONFORM_ADDR");
-    const char *args[] = {
-        "--role", role, text && *text ? text : "127.0.0.1", port, seed_text, NULL
-    };
-    CHECK((m.child = host_process_start(args)) != NULL);
+    m.child = start_child(role, fx_port(&m.p->at), seed);
     return m;
 }
 
@@ -284,11 +310,15 @@ static void accept_and_establish(struct meeting *m) {
     CHECK_HR(WAIT(m->f, m->p->b.connector, accept_child(m)), ND_SUCCESS);
 }
 
-static void part(struct meeting *m, int expected_exit) {
+static void wait_for_child(struct host_process *child, int expected_exit) {
     int code = -99;
-    CHECK(host_process_wait(m->child, fx_deadline(), &code));
-    host_process_free(m->child);
+    CHECK(host_process_wait(child, fx_deadline(), &code));
+    host_process_free(child);
     CHECK_EQ(code, expected_exit);
+}
+
+static void part(struct meeting *m, int expected_exit) {
+    wait_for_child(m->child, expected_exit);
     fx_end(m->f);
 }
 
@@ -415,6 +445,10 @@ static void child_exits_with_everything_open(void) {
     accept_and_establish(&m);
     check_survivor(&m, 10, 0);
     part(&m, 0);
+}
+
+static void library_given_back_with_requests_pending(void) {
+    wait_for_child(start_child("unload", 1, 1), 0);
 }
 
 static void child_dies_in_the_middle_of_the_handshake(void) {
@@ -573,6 +607,7 @@ static const struct test_case cases[] = {
     TEST(child_turns_the_answer_down),
     TEST(child_leaves_at_once),
     TEST(child_exits_with_everything_open),
+    TEST(library_given_back_with_requests_pending),
     TEST(child_dies_in_the_middle_of_the_handshake),
     TEST(child_dies_when_connected),
     TEST(initiator_killed_in_full_flight),
