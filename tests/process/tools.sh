@@ -27,10 +27,15 @@ install_list_info_remove() {
     true
 }
 
-installing_twice_fails() {
+installing_twice_changes_nothing_and_another_library_is_refused() {
     expect 0 install "$SOFTND" install
-    expect 1 second "$SOFTND" install
-    expect_error_line second 'already registered'
+    cp -r "$SOFTND_CATALOG" before
+    expect 0 second "$SOFTND" install
+    grep -q "^already registered: $LIBSOFTND$" second.out || fail "it said: $(<second.out)"
+    cp "$LIBSOFTND" moved.so
+    expect 1 third "$SOFTND" install --provider moved.so
+    expect_error_line third 'already registered'
+    diff -r before "$SOFTND_CATALOG" || fail "the catalog changed"
 }
 
 check_goes_the_way_of_a_client() {
@@ -73,7 +78,8 @@ several_installing_at_once_leave_one_entry() {
         until_true is_gone "$p" || fail "an install hangs"
         wait "$p" && done=$((done + 1))
     done
-    [[ $done -eq 1 ]] || fail "$done succeeded"
+    [[ $done -eq 6 ]] || fail "$done succeeded"
+    [[ $(cat install?.out | grep -c '^registered') -eq 1 ]] || fail "not one of them registered it"
     expect 0 list "$SOFTND" list
     [[ $(grep -c "$GUID" list.out) -eq 1 ]] || fail "not one entry"
 }

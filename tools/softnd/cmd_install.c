@@ -69,6 +69,14 @@ static bool is_installed(const GUID *guid, char *path, size_t room) {
     return found;
 }
 
+/* The same library again changes nothing and is no error; another one is refused. */
+static int already(const char *there, const char *wanted) {
+    if (strcmp(there, wanted) != 0)
+        return cmd_fail("install", "already registered: %s (`softnd remove` takes it back)", there);
+    printf("already registered: %s\n", there);
+    return EXIT_DONE;
+}
+
 static int install(const char *library, GUID guid, const char *name, enum catalog_scope scope) {
     char full[SYS_PATH_MAX], other[SYS_PATH_MAX], place[SYS_PATH_MAX] = "?";
     WCHAR wide[CATALOG_PATH_MAX], wide_name[WSAPROTOCOL_LEN + 1];
@@ -90,16 +98,13 @@ static int install(const char *library, GUID guid, const char *name, enum catalo
         return cmd_usage("install", "name longer than %d characters", WSAPROTOCOL_LEN);
     why = check_library(wide, &guid);
     if (why) return cmd_fail("install", "%s %s", full, why);
-    if (is_installed(&guid, other, sizeof other))
-        return cmd_fail("install", "already registered: %s (`softnd remove` takes it back)", other);
+    if (is_installed(&guid, other, sizeof other)) return already(other, full);
     if (!catalog_set_scope(scope))
         return cmd_fail("install", "this system has no %s catalog", catalog_scope_name(scope));
     catalog_where(scope, &actual, place, sizeof place);
     catalog_make_entry(&entry, &guid, wide_name);
     if (WSCInstallProvider(&guid, wide, &entry, 1, &error) != 0) {
-        if (is_installed(&guid, other, sizeof other))
-            return cmd_fail("install", "already registered: %s (`softnd remove` takes it back)",
-                            other);
+        if (is_installed(&guid, other, sizeof other)) return already(other, full);
         return cmd_fail("install", "%s: %s", place, catalog_text(error));
     }
     printf("registered %s in the %s catalog, %s\n", full, catalog_scope_name(actual), place);
