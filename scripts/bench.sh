@@ -89,7 +89,6 @@ fi
 # ---- running two ends ----
 
 on_a() { taskset -c "$core_a" "$@"; }
-on_b() { taskset -c "$core_b" "$@"; }
 
 # A port that nobody listens on, outside the range that connections take.
 next_port=$((20000 + $$ % 10000))
@@ -117,7 +116,8 @@ wait_port() {
 # start COMMAND...: the serving end, in the background; sets SERVER.
 start() {
     rm -f "$work"/client.*
-    on_b timeout -k 1 120 "$@" >"$work/server.out" 2>"$work/server.err" &
+    # No function here: it would be a shell in between, which a signal ends without its command.
+    taskset -c "$core_b" timeout -k 1 120 "$@" >"$work/server.out" 2>"$work/server.err" &
     SERVER=$!
     background+=("$SERVER")
 }
