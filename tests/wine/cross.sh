@@ -7,7 +7,7 @@
 set -uo pipefail
 wine=$1 exe=$2 linux=${3:-}
 root=$(cd "$(dirname "$0")/../.." && pwd)
-for try in "$root"/build/softnd "$root"/build/*/softnd; do
+for try in "$root"/build/softnd "$root"/build/dev/softnd "$root"/build/*/softnd; do
     [[ -n $linux ]] || [[ ! -x $try ]] || linux=$try
 done
 [[ -n $linux ]] || {
