@@ -359,7 +359,7 @@ static void end_response(struct iw_conn *c) {
 /* What a Terminate says of our requests. */
 enum subject { ABOUT_ANY, ABOUT_SEND, ABOUT_WRITE, ABOUT_READ, ABOUT_NONE };
 
-/* Remote protection errors are about Reads, but for this one. */
+/* Remote protection errors are about Reads, but for the last of these. */
 #define CODE_READ_BOUNDS 0x01
 #define CODE_NOT_INVALIDATED 0x09
 

@@ -7,7 +7,6 @@
 #include "rdma/adapter.h"
 #include <string.h>
 #include "base/log.h"
-#include "os/prim/clock.h"
 #include "os/prim/fault.h"
 #include "os/prim/thread.h"
 
@@ -124,31 +123,14 @@ sn_status rd_adapter_addrs(struct rd_adapter *ad, struct os_addr *out, size_t *c
     return st;
 }
 
-/* Listing the interfaces costs up to some 30 ms on some systems, and a program that connects often
- * asks for the same address each time. */
-#define SEEN_NS (1000 * OS_NS_PER_MS)
-
-static bool was_seen(struct rd_adapter *ad, const struct os_addr *addr) {
-    os_lock_enter(&ad->job_lock);
-    bool seen = os_addr_same_ip(&ad->seen, addr) && os_now_ns() - ad->seen_ns < SEEN_NS;
-    os_lock_leave(&ad->job_lock);
-    return seen;
-}
-
 sn_status rd_adapter_check_addr(struct rd_adapter *ad, const struct os_addr *addr) {
     struct os_netif *nif;
-    if (was_seen(ad, addr)) return SN_OK;
     sn_status st = find_netif_alloc(ad->id, &nif);
     if (st == SN_E_NOMEM || st == SN_E_RESOURCES) return st;
     if (st != SN_OK) return SN_E_ADDR_INVALID; /* the interface is gone, and its addresses */
     st = netif_has(nif, addr) ? SN_OK : SN_E_ADDR_INVALID;
     os_free(nif);
-    if (st != SN_OK) return st;
-    os_lock_enter(&ad->job_lock);
-    ad->seen = *addr;
-    ad->seen_ns = os_now_ns();
-    os_lock_leave(&ad->job_lock);
-    return SN_OK;
+    return st;
 }
 
 /* ---- the end of an adapter ---- */

@@ -33,8 +33,6 @@ struct rd_adapter {
     os_lock job_lock; /* rank LEAF */
     struct sn_list jobs;
     struct tp_timer job_timer;
-    struct os_addr seen; /* [job_lock] family 0, or an address that was ours at seen_ns */
-    uint64_t seen_ns;    /* [job_lock] */
 };
 
 void rd_adapter_get(struct rd_adapter *ad);
@@ -45,8 +43,8 @@ void rd_job_init(struct rd_job *job, void (*run)(struct rd_job *job));
 /* Any context, locks up to rank CQ held. False if it was queued already. */
 bool rd_job_post(struct rd_adapter *ad, struct rd_job *job);
 
-/* SN_OK if addr (port ignored) is an address of this adapter, or was within the last second; the
- * wildcard is not. SN_E_ADDR_INVALID, SN_E_NOMEM, SN_E_RESOURCES. */
+/* SN_OK if addr (port ignored) is an address of this adapter now; the wildcard is not.
+ * SN_E_ADDR_INVALID, SN_E_NOMEM, SN_E_RESOURCES. */
 SN_MUST_CHECK sn_status rd_adapter_check_addr(struct rd_adapter *ad, const struct os_addr *addr);
 
 /* The transports in order of preference (transports.c, the one registration list). */

@@ -3,12 +3,12 @@
 # softnd.exe under Wine and softnd on Linux talk to each other: ping, cat and perf, in every role; and
 # the two-process cases of the conformance suite, with the child under Wine.
 #   cross.sh WINE_SH SOFTND_EXE [LINUX_SOFTND]
-# Without a Linux build beside this one (make, or any preset) it skips.
+# Without a Linux build with its tests beside this one (any preset but release) it skips.
 set -uo pipefail
 wine=$1 exe=$2 linux=${3:-}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 for try in "$root"/build/softnd "$root"/build/dev/softnd "$root"/build/*/softnd; do
-    [[ -n $linux ]] || [[ ! -x $try ]] || linux=$try
+    [[ -n $linux ]] || [[ ! -x $try || ! -x $(dirname "$try")/conform_peer ]] || linux=$try
 done
 [[ -n $linux ]] || {
     echo "skipped: no Linux build of softnd"

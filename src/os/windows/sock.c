@@ -5,9 +5,8 @@
  *   OS_BIND_REUSE   no option: a port in TIME_WAIT may be taken, one in use may not.
  *   OS_BIND_SHARED  SO_REUSEADDR.
  * Between sharing sockets the system would also allow two listeners, and give each connection to
- * either; os_sock_listen therefore looks for another listener in the system's table first, unless
- * the system itself chose the port. Between the look (or the choice) and the call another process
- * may come in: both would listen then. */
+ * either; os_sock_listen therefore looks for another listener in the system's table first. Between
+ * the look and the call another process may come in: both would listen then. */
 #include "os/io/sock.h"
 #include <winsock2.h>
 #include <ws2tcpip.h>
@@ -17,7 +16,6 @@
 #include <limits.h>
 #include <string.h>
 #include "base/base.h"
-#include "os/prim/atomic.h"
 #include "os/prim/fault.h"
 #include "os/prim/thread.h"
 #include "os/windows/wsa_status.h"
@@ -84,24 +82,6 @@ static sn_status get_name(os_sock s, struct os_addr *out,
     return os_addr_from_sockaddr(out, &sa, (size_t)cb);
 }
 
-/* Ports that the system chose for a sharing socket, and that nobody in this process has asked for by
- * number since. Nobody else listens on such a one, so the system's table, which takes long to read,
- * is left alone. */
-static os_atomic_u32 chosen[65536 / 32];
-
-static void note_port(os_sock s, uint16_t asked) {
-    struct os_addr own = { .port = asked };
-    if (asked == 0 && get_name(s, &own, getsockname) != SN_OK) return;
-    os_atomic_u32 *word = &chosen[own.port / 32];
-    uint32_t bit = 1u << own.port % 32, seen = os_u32_load_relaxed(word);
-    while (!os_u32_cas_acq_rel(word, &seen, asked ? seen & ~bit : seen | bit))
-        continue;
-}
-
-static bool is_chosen(uint16_t port) {
-    return os_u32_load_acquire(&chosen[port / 32]) >> port % 32 & 1;
-}
-
 sn_status os_sock_bind(os_sock s, const struct os_addr *local, enum os_bind_mode mode) {
     _Alignas(8) uint8_t sa[OS_SOCKADDR_MAX];
     if (local->family == 0) return SN_E_ADDR_INVALID;
@@ -111,10 +91,8 @@ sn_status os_sock_bind(os_sock s, const struct os_addr *local, enum os_bind_mode
         set_flag((SOCKET)s, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, 0);
         set_flag((SOCKET)s, SOL_SOCKET, SO_REUSEADDR, 1);
     }
-    if (!inject(WSAENOBUFS) && bind((SOCKET)s, (struct sockaddr *)(void *)sa, (int)cb) == 0) {
-        if (mode == OS_BIND_SHARED) note_port(s, local->port);
+    if (!inject(WSAENOBUFS) && bind((SOCKET)s, (struct sockaddr *)(void *)sa, (int)cb) == 0)
         return SN_OK;
-    }
     int e = WSAGetLastError();
     switch (e) {
     case WSAEINVAL: /* link-local without its scope, or already bound */
@@ -171,8 +149,7 @@ sn_status os_sock_listen(os_sock s, uint32_t backlog) {
     int cb = sizeof shared;
     struct os_addr own;
     if (getsockopt((SOCKET)s, SOL_SOCKET, SO_REUSEADDR, (char *)&shared, &cb) != 0) shared = FALSE;
-    if (shared && get_name(s, &own, getsockname) == SN_OK && !is_chosen(own.port) &&
-        has_listener(&own)) {
+    if (shared && get_name(s, &own, getsockname) == SN_OK && has_listener(&own)) {
         DWORD on = 0;
         cb = sizeof on;
         bool self = getsockopt((SOCKET)s, SOL_SOCKET, SO_ACCEPTCONN, (char *)&on, &cb) == 0 && on;
