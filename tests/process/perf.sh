@@ -91,6 +91,53 @@ for_a_time() {
     _rows both 4 65536
 }
 
+several_threads() {
+    _serve
+    for t in send_bw write_bw read_bw; do
+        _perf $t $t -T 3 -q 2 -n 100 -w 20 -s 64,4K -v
+        _rows $t 4 64 4096
+        awk '!/^#/ && $2 != 600 { exit 1 }' $t.out || fail "$t: not every thread counts"
+        grep -q ', 2 queue pairs in each of 3 threads, ' $t.out || fail "$t: it does not say so"
+    done
+    _perf both send_bw -T 2 -D 0.2 -b
+    _rows both 4 65536
+    _perf events write_bw -T 2 -e -n 100
+    _perf json read_bw -T 2 -n 50 --json
+    grep -q '^  "threads": 2,$' json.out || fail "JSON does not say so"
+    # A client that is lost with all its threads leaves the server ready.
+    start client "$SOFTND" perf send_bw "127.0.0.1:$PORT" -T 4 -D 100
+    until_true eval "[[ \$(grep -c 'send_bw: connected' server.err) -eq 3 ]]" || fail "it does not connect"
+    kill -9 "$PID"
+    wait "$PID" 2>/dev/null
+    until_true timeout 10 "$SOFTND" perf send_bw "127.0.0.1:$PORT" -T 2 -n 5 >after.out 2>after.err ||
+        fail "the server is lost"
+}
+
+until_interrupted() {
+    _serve
+    for t in send_lat read_lat send_bw write_bw; do
+        start client "$SOFTND" perf $t "127.0.0.1:$PORT" -D 0 -s 64,4K
+        until_true has_line server.err "$t: connected" || fail "$t does not connect"
+        kill -INT "$PID"
+        finish "$PID" 0 client # what was measured until then is told, and no size after it
+        cp client.out $t.out
+        _rows $t 2 64
+        until_true has_line server.err "$t: done" || fail "$t: the server does not call it done"
+    done
+}
+
+samples_in_order() {
+    _serve
+    _perf lat send_lat -s 64,4K -n 50 --samples samples.csv
+    [[ $(head -1 samples.csv) == bytes,us ]] || fail "no heading"
+    [[ $(wc -l <samples.csv) -eq 101 ]] || fail "$(wc -l <samples.csv) lines"
+    awk -F, 'NR > 1 && !($2 > 0 && $1 == (NR <= 51 ? 64 : 4096)) { exit 1 }' samples.csv || fail "a sample is wrong"
+    # The least of them is the row's, to its two digits.
+    awk -F, 'NR > 1 && NR <= 51 && (!m || $2 < m) { m = $2 } END { printf "%.2f\n", m }' samples.csv >least
+    [[ $(awk '$1 == 64 { print $4 }' lat.out) == "$(cat least)" ]] || fail "the row's least is no sample"
+    expect 1 nowhere "$SOFTND" perf send_lat "127.0.0.1:$PORT" -n 5 --samples /no/such/folder/x
+}
+
 sleeping_instead_of_polling() {
     _serve
     for t in send_lat read_lat send_bw write_bw read_bw; do
@@ -267,12 +314,12 @@ another_kind_of_server_is_refused() {
 
 wrong_usage_is_exit_code_2() {
     local -a lines=('nothing' 'send_lat' 'send_lat :5' 'send_lat a b' 'send_lat a -x' 'send_lat a -s 0'
-        'send_lat a -s 1,' 'send_lat a -s x' 'send_lat a -n 0' 'send_lat a -n x' 'send_lat a -D 0'
+        'send_lat a -s 1,' 'send_lat a -s x' 'send_lat a -n 0' 'send_lat a -n x' 'send_lat a -D 0.0001'
         'send_lat a -D 1 -n 5' 'send_lat a -q 2' 'send_lat a -b' 'send_lat a -Q 2' 'send_lat a --cold 1M'
         'write_lat a -e' 'send_bw a -t 0' 'send_bw a -t 4 -Q 5' 'send_bw a -t 4 -l 5' 'send_bw a -t 7 -Q 7 -l 3' 'send_bw a -r 1 -l 2' 'send_bw a --target sleep'
         'write_bw a --target x' 'write_bw a -v --cold 1M' 'send_bw a -H' 'send_bw a --json --csv'
         'send_bw a -a -s 5' 'conn_rate a --plot x' 'conn_rate a -D 1' 'conn_rate a --progress' 'conn_rate a -q 65' 'send_bw a --hold 21' 'reg_rate a' 'send_bw a -s 1G -v' '-n 5'
-        '--server a b' '--server send_lat a' 'send_lat a --once' 'send_lat a --threads 2' 'send_bw a -p 65536')
+        '--server a b' '--server send_lat a' 'send_lat a --once' 'send_lat a --threads 2' 'send_bw a -T 0' 'send_bw a -T 65' 'write_bw a -T 2 --progress' 'send_bw a --samples x' 'conn_rate a -T 2' 'send_bw a -p 65536')
     for line in "${lines[@]}"; do
         read -ra words <<<"$line"
         expect 2 usage "$SOFTND" perf "${words[@]}"

@@ -28,6 +28,7 @@ enum {
     OPT_TX_DEPTH,
     OPT_RX_DEPTH,
     OPT_QPS,
+    OPT_THREADS,
     OPT_IDLE,
     OPT_HOLD,
     OPT_SGES,
@@ -44,6 +45,7 @@ enum {
     OPT_JSON,
     OPT_CSV,
     OPT_HISTOGRAM,
+    OPT_SAMPLES,
     OPT_PLOT,
     OPT_PROGRESS,
     OPT_HELP
@@ -56,11 +58,12 @@ static const struct args_option options[] = {
     [OPT_SIZE] = { 's', "size", "BYTES", "message size, or several: 64,4K,1M (2; bw: 64K)" },
     [OPT_ALL] = { 'a', "all", NULL, "all sizes, 2 to 8M by powers of two" },
     [OPT_ITERATIONS] = { 'n', "iterations", "N", "messages of each queue pair (1000)" },
-    [OPT_DURATION] = { 'D', "duration", "SECONDS", "for so long instead" },
+    [OPT_DURATION] = { 'D', "duration", "SECONDS", "for so long instead; 0: until interrupted" },
     [OPT_WARMUP] = { 'w', "warmup", "N", "messages before the measurement (a tenth)" },
     [OPT_TX_DEPTH] = { 't', "tx-depth", "N", "requests under way (128)" },
     [OPT_RX_DEPTH] = { 'r', "rx-depth", "N", "Receives posted, window of Sends (512)" },
     [OPT_QPS] = { 'q', "qps", "N", "queue pairs; conn_rate: connections at a time (1)" },
+    [OPT_THREADS] = { 'T', "threads", "N", "bandwidth: threads at each end, -q of each (1)" },
     [OPT_IDLE] = { 0, "idle", "N", "further connected queue pairs that do nothing" },
     [OPT_HOLD] = { 0, "hold", "SECONDS", "first stay connected without traffic, at most 20 s" },
     [OPT_SGES] = { 0, "sges", "N", "pieces that each message is made of (1)" },
@@ -78,6 +81,7 @@ static const struct args_option options[] = {
     [OPT_JSON] = { 0, "json", NULL, "one JSON object" },
     [OPT_CSV] = { 0, "csv", NULL, "comma separated rows" },
     [OPT_HISTOGRAM] = { 'H', "histogram", NULL, "the distribution of the times" },
+    [OPT_SAMPLES] = { 0, "samples", "FILE", "write every sample of a latency test, in order" },
     [OPT_PLOT] = { 0, "plot", "FILE", "draw the rows as an SVG picture" },
     [OPT_PROGRESS] = { 0, "progress", NULL, "say each second how it goes, on standard error" },
     [OPT_HELP] = { 'h', "help", NULL, "this text" },
@@ -175,6 +179,10 @@ static bool take_option(struct line *l, int opt, const char *value) {
         l->iterations_given = true;
         return parse_count(value, 1, 1000000000, &c->iterations);
     case OPT_DURATION:
+        if (!strcmp(value, "0")) {
+            c->duration_ns = PERF_ENDLESS;
+            return true;
+        }
         return parse_duration(value, &c->duration_ns);
     case OPT_WARMUP:
         l->warmup_given = true;
@@ -190,6 +198,8 @@ static bool take_option(struct line *l, int opt, const char *value) {
         return parse_count(value, 0, PERF_IDLE_MAX, &p->idle_qps);
     case OPT_HOLD:
         return parse_duration(value, &c->hold_ns) && c->hold_ns <= HOLD_MAX_NS;
+    case OPT_THREADS:
+        return parse_count(value, 1, PERF_THREADS_MAX, &p->threads);
     case OPT_SGES:
         return parse_count(value, 1, PERF_SGES_MAX, &p->sges);
     case OPT_INLINE:
@@ -207,6 +217,9 @@ static bool take_option(struct line *l, int opt, const char *value) {
         if (!text_parse_size(value, &p->cold_bytes)) return false;
         if (!p->cold_bytes) p->cold_bytes = COLD_DEFAULT;
         return p->cold_bytes <= PERF_BUFFER_MAX;
+    case OPT_SAMPLES:
+        c->samples = value;
+        return value[0] != 0;
     case OPT_PLOT:
         c->plot = value;
         return value[0] != 0;
@@ -260,6 +273,9 @@ static const char *complete(struct line *l) {
     if (c->duration_ns && c->params.kind == PERF_RATE) return "the rate tests count iterations";
     if (c->histogram && c->params.kind == PERF_BANDWIDTH)
         return "a bandwidth test has no times to draw a histogram of";
+    if (c->samples && c->params.kind != PERF_LATENCY)
+        return "only a latency test has samples to write";
+    if (c->progress && c->params.threads > 1) return "--progress is for one thread";
     if (c->hold_ns && c->params.kind == PERF_RATE) return "the rate tests have no --hold";
     if (c->plot && c->params.kind == PERF_RATE) return "the rate tests are not drawn";
     if (c->progress && c->params.kind == PERF_RATE) return "the rate tests have no --progress";
@@ -344,6 +360,7 @@ int cmd_perf(int argc, char **argv) {
                                        .post_batch = 1,
                                        .cq_moderation = 1,
                                        .qps = 1,
+                                       .threads = 1,
                                        .reads = 16 };
     code = parse(&l, argc, argv, &help);
     if (help) return print_help();

@@ -8,6 +8,11 @@
  * each message size: PERF_RUN, answered by PERF_GO; each end sends PERF_DONE when it has sent all
  * it has to, the other answers PERF_RESULT when that has arrived, and the server PERF_REPORT.
  *
+ * Each thread of a test has all of this for itself. The first one's control connection is greeted
+ * with session and index 0, and PERF_READY tells its session; those of the others, one after the
+ * other, with that session and the thread's number. A thread's connections are all there before the
+ * next thread's first.
+ *
  * Greeting, 16 bytes: 0 magic "SNPF"  4 version u8  5 role u8  6 zero u16  8 session u32
  * 12 index u32. A message is 176 bytes: 0 magic  4 version u16  6 type u16  8 21 values u64. All in
  * network order.
@@ -23,6 +28,7 @@
 #define PERF_VALUES 21
 #define PERF_MESSAGE_BYTES (8 + 8 * PERF_VALUES)
 #define PERF_QPS_MAX 1024u
+#define PERF_THREADS_MAX 64u
 #define PERF_IDLE_MAX 16384u
 #define PERF_DEPTH_MAX 8192u
 #define PERF_SGES_MAX 64u
@@ -43,6 +49,7 @@ struct perf_params {
     uint64_t tx_depth, rx_depth;
     uint64_t sges, inline_bytes, post_batch, cq_moderation;
     uint64_t qps, idle_qps, reads;
+    uint64_t threads; /* at each end; queue pairs, depths and memory are those of one */
     uint64_t bidirectional, events, verify; /* 0 or 1 */
     uint64_t cold_bytes;                    /* memory that messages cycle through; 0: warm */
 };
@@ -64,10 +71,13 @@ struct perf_message {
     uint64_t v[PERF_VALUES];
 };
 
+/* Until the user, or the other end, has enough. */
+#define PERF_ENDLESS UINT64_MAX
+
 struct perf_run_request {
     uint64_t size;
     uint64_t iterations;  /* of each queue pair; 0 with a duration */
-    uint64_t duration_ns; /* 0 with iterations */
+    uint64_t duration_ns; /* 0 with iterations; or PERF_ENDLESS */
     uint64_t warmup;      /* messages before the measurement */
 };
 

@@ -272,13 +272,11 @@ static void check_written(struct flow *f, uint64_t least) {
 /* What the control connection and the clock ask for. *over: both ends are done. */
 static HRESULT look_around(struct flow *f, bool *told, bool *answered, bool *over) {
     struct perf_end *e = f->e;
-    const struct perf_run_request *r = &f->run->request;
     HRESULT hr = ND_SUCCESS;
 
     if (f->run->progress && f->timed && f->left)
         perf_run_tell(f->run, sys_now_ns(), f->done - f->run->own.messages);
-    if (f->run->sends && f->timed && r->duration_ns && !f->stopping &&
-        sys_now_ns() - f->run->started_ns >= r->duration_ns) {
+    if (f->run->sends && f->timed && !f->stopping && perf_run_expired(e, f->run, sys_now_ns())) {
         stop_posting(f);
         hr = fill_all(f);
     }

@@ -15,17 +15,22 @@
 
 /* ---- connecting ---- */
 
-static HRESULT connect_control(struct ndc_target *t, void *context) {
-    struct perf_client *c = context;
+static HRESULT greet(struct ndc_target *t, struct perf_end *e, uint32_t session, uint32_t index) {
     uint8_t hello[PERF_GREETING_BYTES];
-    HRESULT hr = perf_end_open(&c->end, &t->ad, NULL);
+    HRESULT hr = perf_end_open(e, &t->ad, NULL);
 
     if (FAILED(hr)) return hr;
-    perf_pack_greeting(PERF_ROLE_CONTROL, 0, 0, hello);
-    hr = ndc_conn_connect(&c->end.control, (struct sockaddr *)&t->local,
-                          (struct sockaddr *)&t->remote, 1, 1, hello, sizeof hello, CONNECT_MS);
-    if (FAILED(hr)) perf_end_close(&c->end);
+    perf_pack_greeting(PERF_ROLE_CONTROL, session, index, hello);
+    hr = ndc_conn_connect(&e->control, (struct sockaddr *)&t->local, (struct sockaddr *)&t->remote,
+                          1, 1, hello, sizeof hello, CONNECT_MS);
+    if (FAILED(hr)) perf_end_close(e);
     return hr;
+}
+
+static HRESULT connect_control(struct ndc_target *t, void *context) {
+    struct perf_client *c = context;
+
+    return greet(t, &c->lanes[0].end, 0, 0);
 }
 
 /* What the adapter cannot do is said before it is tried. */
@@ -54,43 +59,54 @@ static const char *fit_to_adapter(struct perf_client *c) {
     return perf_params_check(p);
 }
 
-static HRESULT say_hello(struct perf_client *c, const char **why) {
+static HRESULT say_hello(struct perf_client *c, struct perf_lane *lane, const char **why) {
+    struct perf_end *e = &lane->end;
     struct perf_message m;
-    HRESULT hr;
+    HRESULT hr = perf_end_prepare(e, &c->params);
 
-    *why = fit_to_adapter(c);
-    if (*why) return ND_INVALID_PARAMETER;
-    hr = perf_end_prepare(&c->end, &c->params);
     if (FAILED(hr)) return hr;
     perf_params_to_message(&c->params, &m);
-    m.v[PERF_VALUES - 2] = (uintptr_t)c->end.memory.buf;
-    m.v[PERF_VALUES - 1] = c->end.memory.remote_token;
-    hr = perf_control_send(&c->end, &m);
-    if (SUCCEEDED(hr)) hr = perf_control_wait(&c->end, PERF_READY, &m);
+    m.v[PERF_VALUES - 2] = (uintptr_t)e->memory.buf;
+    m.v[PERF_VALUES - 1] = e->memory.remote_token;
+    hr = perf_control_send(e, &m);
+    if (SUCCEEDED(hr)) hr = perf_control_wait(e, PERF_READY, &m);
     if (FAILED(hr)) return hr;
     if (FAILED((HRESULT)m.v[0])) {
         *why = "the server cannot take part with these options";
         return (HRESULT)m.v[0];
     }
-    c->end.peer_address = m.v[1];
-    c->end.peer_token = (uint32_t)m.v[2];
-    c->session = (uint32_t)m.v[3];
+    e->peer_address = m.v[1];
+    e->peer_token = (uint32_t)m.v[2];
+    lane->session = (uint32_t)m.v[3];
     return ND_SUCCESS;
 }
 
-static HRESULT connect_data(struct perf_client *c) {
+static HRESULT connect_data(struct perf_client *c, struct perf_lane *lane) {
     uint64_t count = c->params.qps + c->params.idle_qps;
     struct perf_qp *q;
     HRESULT hr = ND_SUCCESS;
 
     for (uint64_t i = 0; i < count && SUCCEEDED(hr); i++) {
-        hr = perf_end_add_qp(&c->end, NULL, &q);
+        hr = perf_end_add_qp(&lane->end, NULL, &q);
         if (SUCCEEDED(hr))
-            hr = perf_qp_connect(&c->end, q, (struct sockaddr *)&c->target.local,
-                                 (struct sockaddr *)&c->target.remote, c->session);
+            hr = perf_qp_connect(&lane->end, q, (struct sockaddr *)&c->target.local,
+                                 (struct sockaddr *)&c->target.remote, lane->session);
         if (SUCCEEDED(hr) && sys_stop_requested()) hr = E_ABORT;
     }
-    if (SUCCEEDED(hr)) ndc_transport(c->end.qps[0].qp, c->heading.transport);
+    if (SUCCEEDED(hr)) ndc_transport(lane->end.qps[0].qp, c->heading.transport);
+    return hr;
+}
+
+/* One lane after the other, as the server expects them; the first is greeted already. */
+static HRESULT connect_lanes(struct perf_client *c, const char **why) {
+    HRESULT hr = connect_data(c, &c->lanes[0]);
+
+    for (uint32_t i = 1; i < c->params.threads && SUCCEEDED(hr); i++) {
+        struct perf_lane *lane = &c->lanes[i];
+        hr = greet(&c->target, &lane->end, c->lanes[0].session, i);
+        if (SUCCEEDED(hr)) hr = say_hello(c, lane, why);
+        if (SUCCEEDED(hr)) hr = connect_data(c, lane);
+    }
     return hr;
 }
 
@@ -108,7 +124,9 @@ static void describe(struct perf_client *c) {
         snprintf(h->buffers, sizeof h->buffers, "one place for each message under way");
     else
         snprintf(h->buffers, sizeof h->buffers, "warm, every message from the same place");
-    if (c->duration_ns)
+    if (c->duration_ns == PERF_ENDLESS)
+        snprintf(h->length, sizeof h->length, "until interrupted");
+    else if (c->duration_ns)
         snprintf(h->length, sizeof h->length, "%.3g s", (double)c->duration_ns / 1e9);
     else
         snprintf(h->length, sizeof h->length, "%llu iterations", (unsigned long long)c->iterations);
@@ -130,25 +148,63 @@ static void add_direction(struct perf_row *r, const struct perf_report_values *v
     if (s > r->seconds) r->seconds = s;
 }
 
-static void compute_row(struct perf_client *c, const struct perf_report_values *peer,
-                        struct perf_row *r) {
-    struct perf_run *run = &c->run;
+/* All lanes as one: their messages, in the time from the first one's beginning to the last one's
+ * end. The server's clock is its own, so of its ends the longest time counts. */
+static void sum_up(const struct perf_client *c, struct perf_report_values *own,
+                   struct perf_report_values *peer) {
+    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+
+    *own = c->lanes[0].run.own; /* the processor's time is that of the process */
+    *peer = c->lanes[0].peer;
+    for (uint64_t i = 0; i < c->params.threads; i++) {
+        const struct perf_lane *l = &c->lanes[i];
+        if (l->run.started_ns < begin_ns) begin_ns = l->run.started_ns;
+        if (l->run.started_ns + l->run.own.elapsed_ns > end_ns)
+            end_ns = l->run.started_ns + l->run.own.elapsed_ns;
+        if (!i) continue;
+        own->messages += l->run.own.messages;
+        own->wrong += l->run.own.wrong;
+        peer->messages += l->peer.messages;
+        peer->wrong += l->peer.wrong;
+        if (l->peer.elapsed_ns > peer->elapsed_ns) peer->elapsed_ns = l->peer.elapsed_ns;
+    }
+    if (own->elapsed_ns) own->elapsed_ns = end_ns - begin_ns;
+}
+
+/* In the order in which they were taken; of a long run the last ones. */
+static void write_samples(const struct perf_client *c, double divisor) {
+    const struct perf_run *run = &c->lanes[0].run;
+    uint64_t n = run->sample_count, from = n > PERF_SAMPLES_MAX ? n - PERF_SAMPLES_MAX : 0;
+
+    for (uint64_t i = from; i < n; i++)
+        fprintf(c->samples_file, "%llu,%.4f\n", (unsigned long long)run->request.size,
+                (double)run->samples_ns[i % PERF_SAMPLES_MAX] / divisor / 1000);
+}
+
+static void compute_row(struct perf_client *c, struct perf_row *r) {
+    struct perf_run *run = &c->lanes[0].run;
+    struct perf_report_values own, peer;
     size_t n = (size_t)run->sample_count;
     double divisor = c->params.verb == PERF_READ ? 1 : 2;
 
+    sum_up(c, &own, &peer);
     r->bytes = run->request.size;
-    r->wrong = run->own.wrong + peer->wrong;
-    r->cpu_percent = percent(run->own.cpu_ns, run->own.wall_ns);
-    r->peer_cpu_percent = percent(peer->cpu_ns, peer->wall_ns);
-    add_direction(r, &run->own);
-    if (c->params.bidirectional) add_direction(r, peer);
+    r->wrong = own.wrong + peer.wrong;
+    r->cpu_percent = percent(own.cpu_ns, own.wall_ns);
+    r->peer_cpu_percent = percent(peer.cpu_ns, peer.wall_ns);
+    add_direction(r, &own);
+    if (c->params.bidirectional) add_direction(r, &peer);
+    c->heading.memory_bytes = own.memory_bytes;
+    c->heading.peer_memory_bytes = peer.memory_bytes;
     if (c->params.kind == PERF_BANDWIDTH) {
-        if (!c->params.bidirectional)
+        r->peak_bytes_per_s = -1; /* of several directions or threads it is not known */
+        if (!c->params.bidirectional && c->params.threads == 1)
             r->peak_bytes_per_s = perf_peak_rate(run->marks, run->mark_count) * (double)r->bytes;
-        if (r->peak_bytes_per_s && r->peak_bytes_per_s < r->bytes_per_s)
+        if (r->peak_bytes_per_s > 0 && r->peak_bytes_per_s < r->bytes_per_s)
             r->peak_bytes_per_s = r->bytes_per_s;
         return;
     }
+    if (c->samples_file) write_samples(c, divisor); /* before they are sorted */
     if (n > PERF_SAMPLES_MAX) n = PERF_SAMPLES_MAX;
     perf_summarize(run->samples_ns, n, divisor, &r->times);
     if (c->histogram) r->bucket_count = perf_histogram(run->samples_ns, n, divisor, r->histogram);
@@ -167,33 +223,44 @@ void perf_show_row(struct perf_client *c, const struct perf_row *r) {
     fflush(stdout);
 }
 
-static HRESULT run_sizes(struct perf_client *c) {
+static void run_lane(void *arg) {
+    struct perf_lane *lane = arg;
+    struct perf_end *e = &lane->end;
     struct perf_message m;
+    HRESULT hr;
+
+    lane->run.sends = true;
+    e->stop_is_end = lane->run.request.duration_ns == PERF_ENDLESS;
+    hr = perf_run(e, &lane->run, true);
+    if (SUCCEEDED(hr)) hr = perf_control_wait(e, PERF_REPORT, &m);
+    e->stop_is_end = false;
+    if (SUCCEEDED(hr))
+        lane->peer = (struct perf_report_values){ .messages = m.v[0],
+                                                  .elapsed_ns = m.v[1],
+                                                  .received = m.v[2],
+                                                  .wrong = m.v[3],
+                                                  .cpu_ns = m.v[4],
+                                                  .wall_ns = m.v[5],
+                                                  .memory_bytes = m.v[6] };
+    lane->status = hr;
+}
+
+static HRESULT run_sizes(struct perf_client *c) {
     HRESULT hr = ND_SUCCESS;
 
     for (size_t i = 0; i < c->size_count && SUCCEEDED(hr); i++) {
         struct perf_row *r = &c->rows[c->row_count];
-        struct perf_report_values peer;
-        c->run.sends = true;
-        c->run.request = (struct perf_run_request){ .size = c->sizes[i],
-                                                    .iterations = c->iterations,
-                                                    .duration_ns = c->duration_ns,
-                                                    .warmup = c->warmup };
-        hr = perf_run(&c->end, &c->run, true);
-        if (SUCCEEDED(hr)) hr = perf_control_wait(&c->end, PERF_REPORT, &m);
+        for (uint64_t t = 0; t < c->params.threads; t++)
+            c->lanes[t].run.request = (struct perf_run_request){ .size = c->sizes[i],
+                                                                 .iterations = c->iterations,
+                                                                 .duration_ns = c->duration_ns,
+                                                                 .warmup = c->warmup };
+        hr = perf_run_lanes(c->lanes, c->params.threads, run_lane);
         if (FAILED(hr)) break;
-        peer = (struct perf_report_values){ .messages = m.v[0],
-                                            .elapsed_ns = m.v[1],
-                                            .received = m.v[2],
-                                            .wrong = m.v[3],
-                                            .cpu_ns = m.v[4],
-                                            .wall_ns = m.v[5],
-                                            .memory_bytes = m.v[6] };
-        compute_row(c, &peer, r);
-        c->heading.memory_bytes = c->run.own.memory_bytes;
-        c->heading.peer_memory_bytes = peer.memory_bytes;
+        compute_row(c, r);
         c->row_count++;
         perf_show_row(c, r);
+        if (c->duration_ns == PERF_ENDLESS && sys_stop_requested()) break;
     }
     return hr;
 }
@@ -216,19 +283,25 @@ static HRESULT hold(struct perf_client *c) {
 
 static HRESULT run_connected(struct perf_client *c, const char **why) {
     const struct perf_message bye = { .type = PERF_BYE };
-    HRESULT hr = say_hello(c, why);
+    HRESULT hr;
 
+    *why = fit_to_adapter(c);
+    hr = *why ? ND_INVALID_PARAMETER : say_hello(c, &c->lanes[0], why);
     if (SUCCEEDED(hr)) {
         describe(c);
         if (c->params.kind == PERF_RATE) {
             hr = perf_connection_rate(c);
         } else {
-            hr = connect_data(c);
+            hr = connect_lanes(c, why);
             if (SUCCEEDED(hr)) hr = hold(c);
             if (SUCCEEDED(hr)) hr = run_sizes(c);
         }
     }
-    perf_control_send(&c->end, &bye);
+    for (uint64_t i = 0; i < c->params.threads; i++) {
+        struct perf_end *e = &c->lanes[i].end;
+        e->stop_is_end = SUCCEEDED(hr);
+        if (e->control.connected) perf_control_send(e, &bye);
+    }
     return hr;
 }
 
@@ -248,6 +321,12 @@ static int finish(struct perf_client *c) {
 
     if (c->json) perf_print_json(stdout, &c->heading, c->rows, c->row_count);
     if (c->plot) code = write_plot(c);
+    if (c->samples_file) {
+        bool failed = ferror(c->samples_file) != 0;
+        if (fclose(c->samples_file) != 0) failed = true;
+        c->samples_file = NULL;
+        if (failed) code = cmd_fail("perf", "%s: cannot be written", c->samples);
+    }
     for (size_t i = 0; i < c->row_count; i++)
         if (c->rows[i].wrong) return cmd_fail("perf", "data arrived wrong");
     return code;
@@ -264,7 +343,8 @@ static int run_remote(struct perf_client *c) {
         return cmd_fail("perf", "%s: %s", c->target.text, ndc_text(hr));
     }
     hr = run_connected(c, &why);
-    perf_end_close(&c->end);
+    for (uint64_t i = 0; i < c->params.threads; i++)
+        if (c->lanes[i].end.ad) perf_end_close(&c->lanes[i].end);
     ndc_adapter_close(&c->target.ad);
     if (SUCCEEDED(hr)) return finish(c);
     return cmd_fail("perf", "%s: %s", c->target.text, why ? why : ndc_text(hr));
@@ -277,17 +357,30 @@ static int run_local(struct perf_client *c) {
     return finish(c);
 }
 
-int perf_run_client(struct perf_client *c) {
-    int code;
-
+/* What has to be had before anybody is asked. */
+static int prepare(struct perf_client *c) {
     c->rows = calloc(PERF_ROWS_MAX, sizeof *c->rows);
-    if (!c->rows || !perf_run_init(&c->run)) {
-        free(c->rows);
-        return cmd_fail("perf", "out of memory");
-    }
-    c->run.progress = c->progress;
-    code = c->params.verb == PERF_REGISTER ? run_local(c) : run_remote(c);
-    perf_run_fini(&c->run);
+    c->lanes = calloc((size_t)c->params.threads, sizeof *c->lanes);
+    if (!c->rows || !c->lanes) return cmd_fail("perf", "out of memory");
+    for (uint64_t i = 0; i < c->params.threads; i++)
+        if (!perf_run_init(&c->lanes[i].run, c->params.kind == PERF_LATENCY))
+            return cmd_fail("perf", "out of memory");
+    c->lanes[0].run.progress = c->progress;
+    if (!c->samples) return EXIT_DONE;
+    c->samples_file = fopen(c->samples, "w");
+    if (!c->samples_file) return cmd_fail("perf", "%s: cannot be written", c->samples);
+    fputs("bytes,us\n", c->samples_file);
+    return EXIT_DONE;
+}
+
+int perf_run_client(struct perf_client *c) {
+    int code = prepare(c);
+
+    if (code == EXIT_DONE) code = c->params.verb == PERF_REGISTER ? run_local(c) : run_remote(c);
+    if (c->samples_file) fclose(c->samples_file);
+    for (uint64_t i = 0; c->lanes && i < c->params.threads; i++)
+        perf_run_fini(&c->lanes[i].run);
+    free(c->lanes);
     free(c->rows);
     return code;
 }

@@ -71,6 +71,10 @@ static HRESULT take_control(struct perf_end *e, const ND2_RESULT *r) {
     return post_control_receive(e, i);
 }
 
+static HRESULT stop_status(const struct perf_end *e) {
+    return sys_stop_requested() && !e->stop_is_end ? E_ABORT : ND_SUCCESS;
+}
+
 HRESULT perf_control_poll(struct perf_end *e) {
     ND2_RESULT results[CONTROL_SLOTS];
     ULONG n = IND2CompletionQueue_GetResults(e->control.cq, results, CONTROL_SLOTS);
@@ -79,8 +83,7 @@ HRESULT perf_control_poll(struct perf_end *e) {
     for (ULONG i = 0; i < n && SUCCEEDED(hr); i++)
         hr = take_control(e, &results[i]);
     if (n) e->moved_ns = sys_now_ns();
-    if (SUCCEEDED(hr) && sys_stop_requested()) hr = E_ABORT;
-    return hr;
+    return FAILED(hr) ? hr : stop_status(e);
 }
 
 /* ---- sleeping ---- */
@@ -166,7 +169,7 @@ HRESULT perf_end_results(struct perf_end *e, ND2_RESULT *results, ULONG *count, 
     sleep = sleep || e->params.events;
     if (!sleep && e->empty % CONTROL_EVERY) return ND_SUCCESS;
     if (sleep && control_is_quiet(e))
-        hr = sys_stop_requested() ? E_ABORT : ND_SUCCESS;
+        hr = stop_status(e);
     else
         hr = perf_control_poll(e);
     if (FAILED(hr) || !sleep) return hr;

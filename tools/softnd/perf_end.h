@@ -2,7 +2,7 @@
  * perf_end.h - one end of a performance test: its control connection, memory, completion queue and
  * queue pairs.
  * Owns:    every ND object in struct perf_end; perf_end_close releases all and accepts zeroes.
- * Threads: one.
+ * Threads: one for each end.
  * Errors:  ND statuses; ND_CONNECTION_ABORTED when the peer is gone, E_ABORT when the user wants to
  *          stop, ND_IO_TIMEOUT when nothing moves for PERF_STALL_MS.
  *
@@ -55,6 +55,7 @@ struct perf_end {
     uint32_t empty; /* polls without a result */
     uint32_t busy;  /* polls with one */
     uint64_t moved_ns;
+    bool stop_is_end; /* the user ends the run, not the test: no E_ABORT */
 };
 
 /* The control connection, ready to be connected or accepted. connector: as ndc_conn_create. */

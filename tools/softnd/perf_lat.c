@@ -137,7 +137,7 @@ static HRESULT send_pings(struct pong *p) {
         if (i < r->warmup) continue;
         p->run->samples_ns[p->run->sample_count++ % PERF_SAMPLES_MAX] = clamp_ns(after - before);
         if (p->run->progress) perf_run_tell(p->run, after, p->run->sample_count);
-        if (r->duration_ns && after - p->run->started_ns >= r->duration_ns) break;
+        if (perf_run_expired(p->e, p->run, after)) break;
     }
     perf_run_stop_clock(p->run, p->run->sample_count);
     return ND_SUCCESS;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define VERSION 1
+#define VERSION 2
 #define ALIGN_BYTES 64u
 static const uint8_t magic[4] = { 'S', 'N', 'P', 'F' };
 
@@ -77,7 +77,7 @@ void perf_params_to_message(const struct perf_params *p, struct perf_message *m)
                                       p->tx_depth,   p->rx_depth,      p->sges,   p->inline_bytes,
                                       p->post_batch, p->cq_moderation, p->qps,    p->idle_qps,
                                       p->reads,      p->bidirectional, p->events, p->verify,
-                                      p->cold_bytes };
+                                      p->cold_bytes, p->threads };
 
     m->type = PERF_HELLO;
     memcpy(m->v, v, sizeof v);
@@ -101,7 +101,8 @@ bool perf_params_from_message(const struct perf_message *m, struct perf_params *
                                .bidirectional = m->v[13],
                                .events = m->v[14],
                                .verify = m->v[15],
-                               .cold_bytes = m->v[16] };
+                               .cold_bytes = m->v[16],
+                               .threads = m->v[17] };
     return perf_params_check(p) == NULL;
 }
 
@@ -119,6 +120,7 @@ static const char *check_combination(const struct perf_params *p) {
         if (p->verb == PERF_WRITE && p->events)
             return "write latency polls the target's memory: there is no event to wait for";
     }
+    if (p->threads != 1 && p->kind != PERF_BANDWIDTH) return "threads are for bandwidth tests";
     if (p->verify && p->cold_bytes) return "--verify and --cold exclude each other";
     if (p->verify && p->cq_moderation != 1) return "--verify needs every completion";
     if (p->target != PERF_TARGET_POLL && (p->verb == PERF_SEND || p->bidirectional))
@@ -141,6 +143,7 @@ const char *perf_params_check(const struct perf_params *p) {
     if (!within(p->sges, 1, PERF_SGES_MAX)) return "SGEs are 1 to 64";
     if (p->inline_bytes > 65536) return "inline data is at most 64K";
     if (!within(p->qps, 1, PERF_QPS_MAX)) return "queue pairs are 1 to 1024";
+    if (!within(p->threads, 1, PERF_THREADS_MAX)) return "threads are 1 to 64";
     if (p->idle_qps > PERF_IDLE_MAX) return "idle queue pairs are at most 16384";
     if (!within(p->reads, 1, 1024)) return "Reads in progress are 1 to 1024";
     if (!within(p->post_batch, 1, p->tx_depth)) return "the post batch is at most the depth";

@@ -83,7 +83,7 @@ static HRESULT called(struct attempt *a, HRESULT hr) {
 
 static HRESULT begin(struct connecting *k, struct attempt *a) {
     struct perf_client *c = k->c;
-    struct perf_end *e = &c->end;
+    struct perf_end *e = &c->lanes[0].end;
     const struct sockaddr *local = (struct sockaddr *)&c->target.local;
     const struct sockaddr *remote = (struct sockaddr *)&c->target.remote;
     uint8_t hello[PERF_GREETING_BYTES];
@@ -99,7 +99,7 @@ static HRESULT begin(struct connecting *k, struct attempt *a) {
                                          (void **)&a->connector);
     if (FAILED(hr)) return hr;
     next_step(a);
-    perf_pack_greeting(PERF_ROLE_DATA, c->session, a->index, hello);
+    perf_pack_greeting(PERF_ROLE_DATA, c->lanes[0].session, a->index, hello);
     hr = IND2Connector_Bind(a->connector, local, (ULONG)ndc_sockaddr_bytes(local));
     if (FAILED(hr)) return hr;
     ndc_begin_call(&a->ov, e->call_event);
@@ -139,7 +139,7 @@ static HRESULT advance(struct connecting *k, struct attempt *a, bool *moved) {
             if (FAILED(hr)) return hr;
         }
         next_step(a);
-        ndc_begin_call(&a->ov, k->c->end.call_event);
+        ndc_begin_call(&a->ov, k->c->lanes[0].end.call_event);
         if (a->step == COMPLETE) {
             hr = called(a, IND2Connector_CompleteConnect(a->connector, &a->ov));
         } else if (a->step == DISCONNECT) {
@@ -153,7 +153,7 @@ static HRESULT advance(struct connecting *k, struct attempt *a, bool *moved) {
 }
 
 static HRESULT connect_all(struct connecting *k) {
-    struct perf_end *e = &k->c->end;
+    struct perf_end *e = &k->c->lanes[0].end;
     uint64_t at_a_time = k->c->params.qps, moved_ns = sys_now_ns();
     HRESULT hr = ND_SUCCESS;
 
@@ -185,7 +185,7 @@ HRESULT perf_connection_rate(struct perf_client *c) {
     k.attempts = calloc((size_t)c->params.qps, sizeof *k.attempts);
     hr = k.samples && k.attempts ? connect_all(&k) : ND_NO_MEMORY;
     seconds = (double)(sys_now_ns() - k.start_ns) / 1e9;
-    ndc_transport(c->end.control.qp, c->heading.transport);
+    ndc_transport(c->lanes[0].end.control.qp, c->heading.transport);
     snprintf(c->heading.buffers, sizeof c->heading.buffers, "connections, %u at a time",
              (unsigned)c->params.qps);
     for (int s = 0; s < STEPS && SUCCEEDED(hr); s++)

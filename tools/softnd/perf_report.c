@@ -30,6 +30,7 @@ static void print_setup(FILE *to, const struct perf_heading *h) {
     fprintf(to, "# %s, %llu queue pair%s", h->peer[0] ? h->peer : "this host",
             (unsigned long long)p->qps, p->qps == 1 ? "" : "s");
     if (p->idle_qps) fprintf(to, " and %llu idle", (unsigned long long)p->idle_qps);
+    if (p->threads > 1) fprintf(to, " in each of %llu threads", (unsigned long long)p->threads);
     fprintf(to, ", depth %llu", (unsigned long long)p->tx_depth);
     if (p->verb == PERF_SEND) fprintf(to, ", receives %llu", (unsigned long long)p->rx_depth);
     if (p->verb == PERF_READ) fprintf(to, ", reads %llu", (unsigned long long)p->reads);
@@ -86,9 +87,13 @@ void perf_print_row(FILE *to, const struct perf_heading *h, const struct perf_ro
     if (has_times(h))
         fprintf(to, " %15.2f %11.2f %11.2f %11.2f %13.2f %14.2f %16.2f", t->median, t->min, t->max,
                 t->mean, t->deviation, t->p99, t->p999);
-    else
-        fprintf(to, " %15.2f %18.2f %14.6f", bandwidth(h, r->peak_bytes_per_s),
-                bandwidth(h, r->bytes_per_s), r->messages_per_s / 1e6);
+    else {
+        if (r->peak_bytes_per_s < 0)
+            fprintf(to, " %15s", "-");
+        else
+            fprintf(to, " %15.2f", bandwidth(h, r->peak_bytes_per_s));
+        fprintf(to, " %18.2f %14.6f", bandwidth(h, r->bytes_per_s), r->messages_per_s / 1e6);
+    }
     print_cpu(to, r->cpu_percent, 8);
     print_cpu(to, r->peer_cpu_percent, 9);
     if (r->wrong) fprintf(to, "  %llu WRONG", (unsigned long long)r->wrong);
@@ -219,6 +224,7 @@ void perf_print_json(FILE *to, const struct perf_heading *h, const struct perf_r
     print_text(to, "wait", p->events ? "events" : "poll");
     print_text(to, "target", targets[p->target]);
     print_number(to, "warmup", h->warmup);
+    print_number(to, "threads", p->threads);
     print_number(to, "qps", p->qps);
     print_number(to, "idle_qps", p->idle_qps);
     print_number(to, "tx_depth", p->tx_depth);

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * perf_roles.h - what `softnd perf` does once its command line is understood.
  * Owns:    the options that only the client knows.
- * Threads: one.   Errors: exit codes, after one line on standard error.
+ * Threads: one, which starts those of --threads and waits for them.   Errors: exit codes, after one
+ * line on standard error.
  */
 #ifndef TOOL_PERF_ROLES_H
 #define TOOL_PERF_ROLES_H
 
 #include "perf_report.h"
 #include "perf_run.h"
+#include "sys.h"
 
 #define PERF_ROWS_MAX 64
 #define PERF_CONNECTS_MAX 64u /* connections of conn_rate at a time */
+
+/* What one thread of a test has for itself, at either end. */
+struct perf_lane {
+    struct perf_end end;
+    struct perf_run run;
+    uint32_t session;
+    HRESULT status;
+    struct perf_report_values peer; /* client: what the server says of the last run */
+    struct sys_thread thread;
+};
+/* Calls run for every lane, in a thread for each but the first, and waits. The first failure in
+ * status is returned. */
+HRESULT perf_run_lanes(struct perf_lane *lanes, uint64_t count, void (*run)(void *lane));
 
 struct perf_client {
     struct perf_params params;
@@ -19,14 +34,13 @@ struct perf_client {
     uint64_t iterations, duration_ns, warmup, hold_ns;
     bool inline_given;
     bool json, csv, histogram, gigabits, progress;
-    const char *plot; /* file, or NULL */
+    const char *plot, *samples; /* files, or NULL */
     const char *host;
     uint16_t port;
 
-    struct perf_end end;
-    struct perf_run run;
+    struct perf_lane *lanes; /* params.threads */
     struct ndc_target target;
-    uint32_t session;
+    FILE *samples_file;
     struct perf_heading heading;
     struct perf_row *rows; /* PERF_ROWS_MAX */
     size_t row_count;

@@ -13,17 +13,18 @@
 #define BUSY_LOOK_NS 250000000u
 #define PROGRESS_NS 1000000000u
 
-bool perf_run_init(struct perf_run *run) {
+bool perf_run_init(struct perf_run *run, bool times) {
     *run = (struct perf_run){ 0 };
-    run->samples_ns = sys_pages_alloc(PERF_SAMPLES_MAX * sizeof *run->samples_ns);
+    if (times) run->samples_ns = sys_pages_alloc(PERF_SAMPLES_MAX * sizeof *run->samples_ns);
     run->marks = calloc(PERF_MARKS_MAX, sizeof *run->marks);
-    if (run->samples_ns && run->marks) return true;
+    if (run->marks && (run->samples_ns || !times)) return true;
     perf_run_fini(run);
     return false;
 }
 
 void perf_run_fini(struct perf_run *run) {
-    sys_pages_free(run->samples_ns, PERF_SAMPLES_MAX * sizeof *run->samples_ns);
+    if (run->samples_ns)
+        sys_pages_free(run->samples_ns, PERF_SAMPLES_MAX * sizeof *run->samples_ns);
     free(run->marks);
     *run = (struct perf_run){ 0 };
 }
@@ -45,6 +46,14 @@ void perf_run_tell(struct perf_run *run, uint64_t now_ns, uint64_t messages) {
             (double)n * (double)run->request.size / s / 1048576);
     run->told_ns = now_ns;
     run->told_messages = messages;
+}
+
+bool perf_run_expired(const struct perf_end *e, const struct perf_run *run, uint64_t now_ns) {
+    uint64_t duration_ns = run->request.duration_ns;
+
+    if (duration_ns == PERF_ENDLESS)
+        return e->stop_is_end ? sys_stop_requested() : e->have[PERF_DONE];
+    return duration_ns && now_ns - run->started_ns >= duration_ns;
 }
 
 void perf_run_stop_clock(struct perf_run *run, uint64_t messages) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * perf_run.h - the measuring loops, the same functions at both ends.
  * Owns:    the samples of the current run, in memory made before it starts.
- * Threads: one.   Errors: as perf_end.h.
+ * Threads: one for each end.   Errors: as perf_end.h.
  *
  * The loops only store; perf_math.h computes afterwards.
  */
@@ -28,8 +28,8 @@ struct perf_run {
     uint64_t told_ns, told_messages; /* when the last one was due, and how far it was then */
 };
 
-/* Memory for samples; false if there is none. */
-bool perf_run_init(struct perf_run *run);
+/* times: with memory for the samples of a latency test. False if there is no memory. */
+bool perf_run_init(struct perf_run *run, bool times);
 void perf_run_fini(struct perf_run *run);
 
 /* One message size. Begins when both ends are ready, and ends when all has arrived at both. */
@@ -44,6 +44,8 @@ void perf_run_start_clock(struct perf_run *run);
 /* A second after the last line, prints the next: messages counts those of the measurement so far.
  */
 void perf_run_tell(struct perf_run *run, uint64_t now_ns, uint64_t messages);
+/* The measurement by duration is over. */
+bool perf_run_expired(const struct perf_end *e, const struct perf_run *run, uint64_t now_ns);
 void perf_run_stop_clock(struct perf_run *run, uint64_t messages);
 HRESULT perf_say_done(struct perf_end *e, uint64_t sent, uint64_t least);
 HRESULT perf_say_result(struct perf_end *e, struct perf_run *run);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * sys.h - what the program needs of the system beyond the C library; one file per system.
  * Owns:    the temporary file of a transfer, from sys_out_create to keep or drop; the stop flag.
- * Threads: one, but for sys_stop_requested.
+ * Threads: one, but for the clocks, sys_stop_requested and sys_thread_*.
  * Errors:  0, or a text for the user (never NULL then, static).
  */
 #ifndef TOOL_SYS_H
@@ -17,6 +17,15 @@ uint64_t sys_now_ns(void); /* monotonic */
 void sys_sleep_ns(uint64_t ns);
 uint64_t sys_cpu_ns(void);       /* that this process has used, all threads */
 uint64_t sys_memory_bytes(void); /* of its own that it has in memory; 0 if not known */
+
+struct sys_thread {
+    void (*run)(void *arg);
+    void *arg;
+    uintptr_t handle;
+};
+/* The structure stays where it is until the thread is joined. False: there is none. */
+bool sys_thread_start(struct sys_thread *t, void (*run)(void *arg), void *arg);
+void sys_thread_join(struct sys_thread *t);
 
 /* Ctrl-C and a polite kill set a flag instead of ending the program, and remove a temporary file
  * when they come a second time. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,26 @@ uint64_t sys_memory_bytes(void) {
     got = fscanf(f, "%llu %llu %llu", &pages, &resident, &shared);
     fclose(f);
     return got == 3 ? (resident - shared) * (unsigned long long)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static void *thread_main(void *arg) {
+    struct sys_thread *t = arg;
+
+    t->run(t->arg);
+    return NULL;
+}
+
+bool sys_thread_start(struct sys_thread *t, void (*run)(void *arg), void *arg) {
+    pthread_t id;
+
+    *t = (struct sys_thread){ .run = run, .arg = arg };
+    if (pthread_create(&id, NULL, thread_main, t) != 0) return false;
+    t->handle = (uintptr_t)id;
+    return true;
+}
+
+void sys_thread_join(struct sys_thread *t) {
+    pthread_join((pthread_t)t->handle, NULL);
 }
 
 static void on_stop(int sig) {

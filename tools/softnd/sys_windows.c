@@ -60,6 +60,24 @@ uint64_t sys_memory_bytes(void) {
     return GetProcessMemoryInfo(GetCurrentProcess(), &c, sizeof c) ? c.PagefileUsage : 0;
 }
 
+static DWORD WINAPI thread_main(void *arg) {
+    struct sys_thread *t = arg;
+
+    t->run(t->arg);
+    return 0;
+}
+
+bool sys_thread_start(struct sys_thread *t, void (*run)(void *arg), void *arg) {
+    *t = (struct sys_thread){ .run = run, .arg = arg };
+    t->handle = (uintptr_t)CreateThread(NULL, 0, thread_main, t, 0, NULL);
+    return t->handle != 0;
+}
+
+void sys_thread_join(struct sys_thread *t) {
+    WaitForSingleObject((HANDLE)t->handle, INFINITE);
+    CloseHandle((HANDLE)t->handle);
+}
+
 static BOOL WINAPI on_stop(DWORD event) {
     char *temp = temp_to_remove;
 

@@ -18,6 +18,7 @@ static struct perf_params plain(enum perf_verb verb, enum perf_kind kind) {
                                  .post_batch = 1,
                                  .cq_moderation = 1,
                                  .qps = 1,
+                                 .threads = 1,
                                  .reads = 16 };
 }
 
@@ -55,7 +56,7 @@ static void message_has_its_bytes_in_network_order(void) {
 
     m.v[PERF_VALUES - 1] = UINT64_MAX;
     perf_pack_message(&m, bytes);
-    CHECK(!memcmp(bytes, "SNPF\0\1\0\4\1\2\3\4\5\6\7\10", 16));
+    CHECK(!memcmp(bytes, "SNPF\0\2\0\4\1\2\3\4\5\6\7\10", 16));
     CHECK(perf_unpack_message(bytes, sizeof bytes, &back));
     CHECK_EQ(back.type, PERF_DONE);
     CHECK(!memcmp(back.v, m.v, sizeof m.v));
@@ -85,13 +86,14 @@ static void parameters_survive_the_message(void) {
     p.idle_qps = 11;
     p.events = 1;
     p.cold_bytes = 1 << 20;
+    p.threads = 12;
     perf_params_to_message(&p, &m);
     CHECK(perf_params_from_message(&m, &back));
     CHECK(!memcmp(&p, &back, sizeof p));
 }
 
 static void parameters_beyond_limits_are_refused(void) {
-    for (int field = 0; field < 17; field++) {
+    for (int field = 0; field < 18; field++) {
         struct perf_params p = plain(PERF_SEND, PERF_BANDWIDTH), back;
         struct perf_message m = { 0 };
         perf_params_to_message(&p, &m);
