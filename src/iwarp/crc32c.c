@@ -6,7 +6,7 @@
  */
 #include "iwarp/crc32c.h"
 #include "iwarp/crc32c_impl.h"
-#include "base/status.h"
+#include "base/base.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -69,8 +69,16 @@ static uint32_t extend_portable(uint32_t state, const void *data, size_t len) {
 }
 
 static uint32_t copy_portable(uint32_t state, void *dst, const void *src, size_t len) {
-    if (len != 0) memcpy(dst, src, len);
-    return extend_portable(state, src, len);
+    uint8_t *to = (uint8_t *)dst;
+    const uint8_t *from = (const uint8_t *)src;
+    uint8_t piece[256]; /* each octet is read once */
+    for (size_t n; len != 0; to += n, from += n, len -= n) {
+        n = SN_MIN(len, sizeof piece);
+        memcpy(piece, from, n);
+        memcpy(to, piece, n);
+        state = extend_portable(state, piece, n);
+    }
+    return state;
 }
 
 static const struct sn_crc32c_impl portable = { "portable", extend_portable, copy_portable };

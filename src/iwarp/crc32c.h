@@ -25,7 +25,8 @@ extern "C" {
 /* Adds len octets (0 allowed, then data may be NULL) of any alignment. Never blocks. */
 uint32_t sn_crc32c_extend(uint32_t state, const void *data, size_t len);
 
-/* As extend, and copies the octets to dst in the same pass; the ranges must not overlap. */
+/* As extend, and copies the octets to dst in the same pass; the ranges must not overlap. Each octet
+ * is read once, so the CRC is that of the copy even if somebody writes to src meanwhile. */
 uint32_t sn_crc32c_copy(uint32_t state, void *dst, const void *src, size_t len);
 
 static inline uint32_t sn_crc32c_finish(uint32_t state) {

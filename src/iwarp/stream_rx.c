@@ -15,6 +15,8 @@ enum {
     STAGE_SMALL = 256,        /* behind a direct read: the trailer and the next head */
     STAGE_LARGE = 16384,      /* many small messages */
     STAGE_BOUNCE = 65536,     /* a large FPDU with a CRC */
+    SUM_MIN = 1024,           /* copied and added to the CRC in one pass ... */
+    SUM_END = 64,             /* ... but for its end */
     DIRECT_MIN = 1024,        /* payload worth a place of its own in the vector */
     DIRECT_PIECES = 8,        /* segments of a scatter list in one read */
     BURST_BYTES = 1024 * 1024 /* then others get their turn */
@@ -133,22 +135,45 @@ static void refuse_place(struct iw_conn *c, sn_status st) {
     }
 }
 
+struct sum_job {
+    uint8_t *dst;
+    const uint8_t *src;
+    size_t len;
+    uint32_t crc;
+};
+
+static void copy_and_sum(void *arg) {
+    struct sum_job *job = arg;
+    job->crc = sn_crc32c_copy(job->crc, job->dst, job->src, job->len);
+}
+
+/* Copies to memory of the application; false if it is gone. Adds what was copied to the CRC. */
+static bool copy_staged(struct iw_conn *c, uint8_t *dst, const uint8_t *src, size_t len) {
+    uint32_t crc = c->rx.crc;
+    if (c->crc && len >= SUM_MIN) {
+        /* Not the end, which os_guarded_copy writes last. */
+        struct sum_job job = { dst, src, len - SUM_END, crc };
+        if (!os_guarded_call(copy_and_sum, &job)) return false;
+        crc = job.crc;
+        dst += job.len;
+        src += job.len;
+        len = SUM_END;
+    }
+    if (!os_guarded_copy(dst, src, len)) return false;
+    if (c->crc) c->rx.crc = sn_crc32c_extend(crc, src, len);
+    return true;
+}
+
 /* Payload bytes that are in the staging buffer. */
 static void place_staged(struct iw_conn *c, const uint8_t *p, uint32_t n) {
     struct iw_rx *rx = &c->rx;
-    if (c->crc) rx->crc = sn_crc32c_extend(rx->crc, p, n);
-    if (!rx->fault_set && !rdmap_op_of(rx->seg.opcode)->payload) {
-        memcpy(rx->head + rx->head_have, p, n); /* a body; fits, or rdmap_unpack had refused */
-        rx->head_have += n;
-        rx->seg_off += n;
-        return;
-    }
-    while (n != 0 && !rx->fault_set) {
+    bool body = !rdmap_op_of(rx->seg.opcode)->payload;
+    while (n != 0 && !rx->fault_set && !body) {
         struct tp_access acc;
         sn_status st = next_place(c, place_of(rx), rx->seg_off, n, &acc);
         if (st == SN_OK) {
             uint32_t m = (uint32_t)SN_MIN((size_t)n, acc.len);
-            if (!os_guarded_copy(acc.ptr, p, m)) st = SN_E_FAULT;
+            if (!copy_staged(c, acc.ptr, p, m)) st = SN_E_FAULT;
             c->up->access_end(&acc);
             if (st == SN_OK) {
                 placed(rx, m);
@@ -158,7 +183,13 @@ static void place_staged(struct iw_conn *c, const uint8_t *p, uint32_t n) {
         }
         if (st != SN_OK) refuse_place(c, st);
     }
-    rx->seg_off += n; /* what a refused segment still brings */
+    if (n == 0) return;
+    if (c->crc) rx->crc = sn_crc32c_extend(rx->crc, p, n);
+    if (!rx->fault_set) {
+        memcpy(rx->head + rx->head_have, p, n); /* a body; fits, or rdmap_unpack had refused */
+        rx->head_have += n;
+    }
+    rx->seg_off += n; /* also what a refused segment still brings */
 }
 
 /* ---- one segment ---- */

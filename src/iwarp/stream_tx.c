@@ -18,7 +18,7 @@ enum {
     BATCH_IOV = OS_IOV_MAX,
     COPY_MAX = 512,  /* payload that is copied beside its head */
     SCRATCH = 12288, /* heads, trailers and copied payloads of a batch */
-    BOUNCE_BYTES = 256 * 1024,
+    BOUNCE_BYTES = 128 * 1024,
     BURST_CALLS = 8,         /* then receiving gets its turn */
     BIG_MULPDU = 63488 + 18, /* towards another SoftND: 15.5 pages of 4 KiB to an FPDU */
 };
@@ -260,6 +260,31 @@ static bool copy_pieces(const struct batch *b, size_t from, uint8_t *dst) {
     return good;
 }
 
+struct sum_job {
+    const struct batch *b;
+    size_t from;
+    uint8_t *dst;
+    uint32_t crc;
+};
+
+static void copy_and_sum(void *arg) {
+    struct sum_job *job = arg;
+    uint8_t *dst = job->dst;
+    for (size_t i = job->from; i < job->b->iov_count; i++) {
+        const struct os_iov *v = &job->b->iov[i];
+        job->crc = sn_crc32c_copy(job->crc, dst, v->base, v->len);
+        dst += v->len;
+    }
+}
+
+/* As copy_pieces, and adds what was copied to the CRC. */
+static bool copy_pieces_summed(const struct batch *b, size_t from, uint8_t *dst, uint32_t *crc) {
+    struct sum_job job = { b, from, dst, *crc };
+    if (!os_guarded_call(copy_and_sum, &job)) return false;
+    *crc = job.crc;
+    return true;
+}
+
 /* Memory that an application may change while it is sent, with Reads and Writes of its own or of
  * the peer, must not change between the CRC and the socket: that would break the connection, where
  * an adapter would just send one or the other. So what has a CRC is sent from a copy. NULL: no room
@@ -303,10 +328,9 @@ static sn_status add_fpdu(struct iw_conn *c, struct batch *b, enum iw_tx_source 
         if (st == SN_OK && c->crc) crc = sn_crc32c_extend(crc, head + head_len, payload);
         release_pieces(c, b, old_acc);
     } else if (st == SN_OK && bounced) {
-        if (!copy_pieces(b, from, bounced)) st = SN_E_FAULT;
+        if (!copy_pieces_summed(b, from, bounced, &crc)) st = SN_E_FAULT;
         b->iov_count = from;
         add_bytes(b, bounced, payload);
-        if (st == SN_OK) crc = sn_crc32c_extend(crc, bounced, payload);
         release_pieces(c, b, old_acc);
     }
     if (st != SN_OK) {
@@ -868,6 +892,8 @@ static bool nothing_to_send(const struct iw_conn *c) {
 
 bool iw_tx_progress(struct iw_conn *c) {
     bool did = false, more = true;
+    /* A batch that the socket refuses was copied and summed for nothing. */
+    if (os_u32_load_relaxed(&c->tx.blocked) && !os_sock_writable(c->watch.sock)) return false;
     for (int i = 0; more && i < BURST_CALLS && iw_state(c) == IW_OPEN && !c->tx.failed; i++)
         more = !nothing_to_send(c) && send_some(c, &did);
     if (more && iw_state(c) == IW_OPEN) set_blocked(c, true); /* the poller comes back to us */

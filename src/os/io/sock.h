@@ -46,6 +46,9 @@ SN_MUST_CHECK sn_status os_sock_connect(os_sock s, const struct os_addr *peer);
 /* The outcome of a pending connect, SN_E_AGAIN while it is still under way; SN_E_TIMEOUT as well. A
  * failure is told once, SN_E_NOT_CONNECTED after that. */
 SN_MUST_CHECK sn_status os_sock_connect_result(os_sock s);
+/* True if a write to this connected socket would take a good deal now, or fail: what OS_POLL_OUT
+ * tells. */
+bool os_sock_writable(os_sock s);
 
 /* Reads into the pieces in order. *got > 0 with SN_OK; SN_E_EOF after the peer's FIN; SN_E_AGAIN;
  * SN_E_FAULT: a piece is not writable memory (*got bytes before it were stored, possibly 0);

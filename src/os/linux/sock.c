@@ -186,6 +186,11 @@ sn_status os_sock_connect_result(os_sock s) {
     return get_name(s, &peer, getpeername);
 }
 
+bool os_sock_writable(os_sock s) {
+    struct pollfd p = { .fd = (int)s, .events = POLLOUT };
+    return poll(&p, 1, 0) != 0;
+}
+
 static size_t total_len(const struct os_iov *iov, size_t count) {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)

@@ -264,6 +264,15 @@ sn_status os_sock_connect_result(os_sock s) {
     return ready == 0 ? SN_E_AGAIN : SN_E_PEER_GONE;
 }
 
+bool os_sock_writable(os_sock s) {
+    fd_set writable;
+    struct timeval now = { 0, 0 };
+    FD_ZERO(&writable);
+    writable.fd_array[0] = (SOCKET)s;
+    writable.fd_count = 1;
+    return select(0, NULL, &writable, NULL, &now) != 0;
+}
+
 /* ---- data ---- */
 
 /* Of an established connection: whatever the network reports, the connection is over. */

@@ -122,8 +122,10 @@ static void extend_in_random_pieces_equals_whole(void) {
 }
 
 static void copy_any_length_copies_exactly_and_gives_the_same_crc(void) {
-    static const size_t lengths[] = { 0,   1,   7,    8,    9,    63,   64,    191,
-                                      192, 193, 1447, 1536, 1700, 4096, 12288, 20000 };
+    static const size_t lengths[] = {
+        0,   1,   7,   8,   9,   63,   64,   191,  192,  193,   255,
+        256, 257, 319, 320, 575, 1447, 1536, 1700, 4096, 12288, 20000
+    };
     static uint8_t source[20016];
     random_fill(source, sizeof source);
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
