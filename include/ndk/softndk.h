@@ -32,6 +32,8 @@ enum softndk_verifier { SOFTNDK_VERIFIER_OFF, SOFTNDK_VERIFIER_REPORT, SOFTNDK_V
  *   logical-pages     contiguous, scattered
  *   freed-pool        poison (at once, with the verifier), keep (for a while, unchanged)
  *   fail-posts        N: every N-th post fails inline with STATUS_INSUFFICIENT_RESOURCES; 0: none
+ *   deadlock-after    milliseconds that a wait without end lasts before the verifier asks whether
+ *                     anything can end it (softndk_run only; default 10000); 0: never
  *   adapter           enabled, disabled (opening answers NDIS_STATUS_ADAPTER_NOT_READY)
  *   registry          a file to read the registry from, and to which softndk_run writes it back;
  *                     UTF-8, in the format of the Windows registry editor's exports

@@ -73,8 +73,9 @@ const NDK_ADAPTER_INFO *ndk_fill_info(NDK_VERSION version, NDK_ADAPTER_INFO *out
 static NTSTATUS query_adapter_info(NDK_ADAPTER *adapter, NDK_ADAPTER_INFO *out, ULONG *size) {
     struct ndk_adapter *ad = (struct ndk_adapter *)adapter;
     NDK_ADAPTER_INFO info;
+    __attribute__((cleanup(ndk_leave))) struct ndk_call *in = NULL;
     if (ndk_verifying() &&
-        !ndk_check_object(adapter, NdkObjectTypeAdapter, "NdkQueryAdapterInfo", PASSIVE_LEVEL))
+        !ndk_enter_object(adapter, NdkObjectTypeAdapter, "NdkQueryAdapterInfo", PASSIVE_LEVEL, &in))
         return STATUS_INVALID_PARAMETER;
     if (!size) return STATUS_INVALID_PARAMETER;
     ULONG least = ad->version.Major == 1 ? INFO_SIZE_1 : sizeof info;
@@ -291,6 +292,10 @@ void ndk_close_adapter(NDK_ADAPTER *adapter) {
                           "itself");
             return;
         }
+        const char *inside = ndk_call_elsewhere(ad);
+        if (inside)
+            ndk_violation(NDK_RULE_close_in_call, "WskCloseNdkAdapter", adapter,
+                          "another thread is inside %s of this adapter", inside);
         close_leaked(ad);
     }
     os_lock_enter(&ad->lock);

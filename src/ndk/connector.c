@@ -107,6 +107,7 @@ static bool run_event(struct ndk_job *job) {
     bool give = !c->local_end && !c->event_given;
     c->event_given |= give;
     os_lock_leave(&c->lock);
+    if (c->o.ad->verify) ndk_report_refused(c->qp);
     if (give && (c->on_disconnect || c->on_disconnect_ex)) {
         struct ke_callback saved = ke_callback_begin();
         if (c->on_disconnect_ex)
@@ -197,7 +198,7 @@ static NTSTATUS connect_from(NDK_CONNECTOR *object, NDK_QP *qp_object, CONST SOC
     struct ndk_connector *c = (struct ndk_connector *)object;
     struct os_addr local, peer;
     NDK_ENTER(object, NdkObjectTypeConnector, "NdkConnect", STATUS_INVALID_PARAMETER);
-    NDK_ENTER(qp_object, NdkObjectTypeQp, "NdkConnect", STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(qp_object, NdkObjectTypeQp, "NdkConnect", STATUS_INVALID_PARAMETER);
     ndk_check_callback((const void *)(uintptr_t)on_done, "NdkConnect", "RequestCompletion");
     NTSTATUS status = ndk_addr_in(src, src_len, true, &local);
     if (status == STATUS_SUCCESS) status = ndk_addr_in(dst, dst_len, false, &peer);
@@ -227,9 +228,10 @@ static NTSTATUS connect_shared(NDK_CONNECTOR *object, NDK_QP *qp_object,
     struct os_addr peer;
     NDK_ENTER(object, NdkObjectTypeConnector, "NdkConnectWithSharedEndpoint",
               STATUS_INVALID_PARAMETER);
-    NDK_ENTER(qp_object, NdkObjectTypeQp, "NdkConnectWithSharedEndpoint", STATUS_INVALID_PARAMETER);
-    NDK_ENTER(endpoint, NdkObjectTypeSharedEndpoint, "NdkConnectWithSharedEndpoint",
-              STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(qp_object, NdkObjectTypeQp, "NdkConnectWithSharedEndpoint",
+                 STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(endpoint, NdkObjectTypeSharedEndpoint, "NdkConnectWithSharedEndpoint",
+                 STATUS_INVALID_PARAMETER);
     ndk_check_callback((const void *)(uintptr_t)on_done, "NdkConnectWithSharedEndpoint",
                        "RequestCompletion");
     NTSTATUS status = ndk_addr_in(dst, dst_len, false, &peer);
@@ -289,7 +291,7 @@ static NTSTATUS accept_with(NDK_CONNECTOR *object, NDK_QP *qp_object, ULONG ird,
     struct ndk_connector *c = (struct ndk_connector *)object;
     struct ndk_qp *qp = (struct ndk_qp *)qp_object;
     NDK_ENTER(object, NdkObjectTypeConnector, name, STATUS_INVALID_PARAMETER);
-    NDK_ENTER(qp_object, NdkObjectTypeQp, name, STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(qp_object, NdkObjectTypeQp, name, STATUS_INVALID_PARAMETER);
     ndk_check_callback((const void *)(uintptr_t)on_done, name, "RequestCompletion");
     NTSTATUS status = check_private_data(pd, pd_len, rd_limits_get()->max_callee_data_bytes);
     if (status != STATUS_SUCCESS) return status;

@@ -42,6 +42,7 @@ static bool run_notify(struct ndk_job *job) {
     os_lock_leave(&cq->lock);
     os_u32_store_relaxed(&cq->unanswered, 1);
     struct ke_callback saved = ke_callback_begin();
+    os_u32_store_release(&cq->armed, 0);
     cq->notify(cq->notify_ctx, status);
     ke_callback_end(saved, "CqNotificationCallback");
     if (again) ndk_job_post(cq->o.ad, &cq->o.strand, &cq->job);

@@ -27,6 +27,12 @@ static bool forget_window_locked(struct ndk_object *o, struct ndk_mr *mr) {
 
 static void mr_begin_close(struct ndk_object *o) {
     uint32_t over = 0;
+    struct ndk_mr *mr = (struct ndk_mr *)o;
+    os_lock_enter(&mr->lock);
+    bool registered = mr->state == NDK_MR_REGISTERED || mr->state == NDK_MR_FAST_REGISTERED;
+    os_lock_leave(&mr->lock);
+    if (o->ad->verify && registered)
+        ndk_token_ended(o, "region", rd_region_remote_token(mr->rd), "its close");
     os_lock_enter(&o->ad->lock);
     SN_LIST_FOR(it, &o->ad->objects)
     over += forget_window_locked(SN_CONTAINER(it, struct ndk_object, all), (struct ndk_mr *)o);
@@ -93,10 +99,12 @@ static NTSTATUS deregister_mr(NDK_MR *object, NDK_FN_REQUEST_COMPLETION *on_done
                       "a fast-registered region is invalidated, not deregistered");
         return STATUS_INVALID_DEVICE_REQUEST;
     }
+    uint32_t token = rd_region_remote_token(mr->rd);
     sn_status st = rd_region_deregister(mr->rd);
     if (st == SN_E_REQUEST)
         ndk_violation(NDK_RULE_mr_state, "NdkDeregisterMr", mr, "the region is not registered");
     if (st != SN_OK) return ndk_status(st);
+    ndk_token_ended(mr, "region", token, "NdkDeregisterMr");
     os_lock_enter(&mr->lock);
     mr->state = NDK_MR_NEW;
     mr->mdl = NULL;
@@ -176,6 +184,11 @@ NTSTATUS ndk_create_mr(NDK_PD *object, BOOLEAN fast, NDK_FN_CREATE_COMPLETION *o
 
 /* ---- windows ---- */
 
+static void mw_begin_close(struct ndk_object *o) {
+    if (o->ad->verify)
+        ndk_token_ended(o, "window", rd_window_token(((struct ndk_mw *)o)->rd), "its close");
+}
+
 static void mw_teardown(struct ndk_object *o) {
     struct ndk_mw *mw = (struct ndk_mw *)o;
     rd_window_destroy(mw->rd);
@@ -210,6 +223,7 @@ NTSTATUS ndk_create_mw(NDK_PD *object, NDK_FN_CREATE_COMPLETION *on_created, PVO
         return ndk_status(st);
     }
     os_lock_init(&mw->lock, OS_RANK_REQUEST);
+    mw->o.begin_close = mw_begin_close;
     mw->o.teardown = mw_teardown;
     return ndk_answer_create(&mw->o, "NdkCreateMw", on_created, ctx, out);
 }

@@ -48,7 +48,8 @@ struct ndk_object {
     os_atomic_u32 closing;
     NDK_FN_CLOSE_COMPLETION *on_closed; /* set by the close */
     PVOID close_ctx;
-    bool forced; /* closed by the provider because the consumer leaked it */
+    bool close_counted; /* by ndk_pending_add */
+    bool forced;        /* closed by the provider because the consumer leaked it */
     struct ndk_strand strand;
     struct ndk_job final;
     /* Antecedents, each with a reference; dropped after the close completion. */
@@ -110,6 +111,7 @@ struct ndk_cq {
     uint64_t fired_ns;     /* [lock] */
     ULONG interval, count; /* [lock] moderation as set; 0: none */
     os_atomic_u32 ever_armed, in_call;
+    os_atomic_u32 armed;              /* verifier: a callback may come */
     os_atomic_u32 polled, unanswered; /* verifier: a callback was made, neither drained nor armed */
     uint32_t
         attached_depth; /* verifier [adapter lock]: what its queue pairs can have outstanding */
@@ -144,6 +146,8 @@ struct ndk_mw {
     struct ndk_mr *mr; /* [lock] a reference while bound */
 };
 
+struct ndk_shadow; /* verify/datapath.c */
+
 struct ndk_srq {
     struct ndk_object o;
     struct rd_srq *rd;
@@ -157,9 +161,8 @@ struct ndk_srq {
     bool job_posted;  /* [lock] */
     sn_status result; /* [lock] */
     os_atomic_u32 in_call;
+    struct ndk_shadow *shadow; /* verifier */
 };
-
-struct ndk_shadow; /* verify/datapath.c */
 
 struct ndk_qp {
     struct ndk_object o;
@@ -175,6 +178,7 @@ struct ndk_qp {
     os_atomic_u32 initiator_call, receive_call;
     os_atomic_u32 flushed;
     os_atomic_u32 up, receives; /* verifier: was connected, had a receive */
+    os_atomic_u32 refusal_told; /* verifier */
 };
 
 struct ndk_endpoint; /* an address in use */
@@ -258,6 +262,8 @@ struct ndk_request {
     NTSTATUS status;
     NDK_OBJECT_HEADER *created;
     const char *name;
+    uint64_t call; /* verifier: that it was made in */
+    bool counted;  /* by ndk_pending_add */
     /* Runs before the callback, on the worker; may change the status. May be NULL. */
     void (*before)(struct ndk_request *r, sn_status st);
     sn_status st;
@@ -333,6 +339,8 @@ NDK_FN_CREATE_SRQ ndk_create_srq;
 NDK_FN_CREATE_QP ndk_create_qp;
 NDK_FN_CREATE_QP_WITH_SRQ ndk_create_qp_with_srq;
 
+/* A notification may come. */
+bool ndk_srq_armed(struct ndk_srq *srq);
 extern const NDK_CQ_DISPATCH ndk_cq_dispatch;
 extern const NDK_QP_DISPATCH ndk_qp_dispatch;
 extern const NDK_SRQ_DISPATCH ndk_srq_dispatch;
@@ -376,18 +384,58 @@ bool ndk_check_object_at(const void *o, NDK_OBJECT_TYPE type, const char *call, 
                          const void *frame);
 #define ndk_check_object(o, type, call, max)                                                       \
     ndk_check_object_at(o, type, call, max, __builtin_frame_address(0))
-/* At the start of every function: */
+/* The same, and the calling thread is in this function of o until ndk_call_end. */
+struct ndk_call;
+bool ndk_enter_object_at(const void *o, NDK_OBJECT_TYPE type, const char *call, KIRQL max,
+                         const void *frame, struct ndk_call **in);
+#define ndk_enter_object(o, type, call, max, in)                                                   \
+    ndk_enter_object_at(o, type, call, max, __builtin_frame_address(0), in)
+/* At the start of every function of an object, which it is in until it returns: */
 #define NDK_ENTER(obj, type, call, failure)                                                        \
+    __attribute__((cleanup(ndk_leave))) struct ndk_call *in_call_ = NULL;                          \
+    if (ndk_verifying() && !ndk_enter_object(obj, type, call, DISPATCH_LEVEL, &in_call_))          \
+    return failure
+/* And for each other object that it is given: */
+#define NDK_ARGUMENT(obj, type, call, failure)                                                     \
     if (ndk_verifying() && !ndk_check_object(obj, type, call, DISPATCH_LEVEL)) return failure
 void ndk_live_add(struct ndk_object *o);
 void ndk_live_remove(struct ndk_object *o);
 void ndk_live_closing(struct ndk_object *o, const char *call);
-void ndk_pending_add(const void *ctx, const void *object, const char *call);
+/* What can still call the consumer, in words; NULL: nothing. */
+const char *ndk_source(void);
+
+/* Calls and requests (verify/requests.c). */
+void ndk_requests_init(void);
+struct ndk_call *ndk_call_begin(const void *object, const char *name);
+void ndk_call_end(struct ndk_call *c);
+static inline void ndk_leave(struct ndk_call **c) {
+    if (SN_UNLIKELY(*c != NULL)) ndk_call_end(*c);
+}
+uint64_t ndk_call_id(void); /* of the calling thread's innermost call, 0: none */
+/* The completion of what this call started is called now. */
+void ndk_call_completes(uint64_t id);
+/* The function of this object that another thread is in, or NULL. */
+const char *ndk_call_elsewhere(const void *object);
+/* True: it is counted until ndk_pending_remove. fn: the completion. */
+bool ndk_pending_add(const void *ctx, const void *object, const char *call, const void *fn);
 void ndk_pending_remove(const void *ctx, const void *object);
+uint32_t ndk_requests_pending(void);
+/* The calling thread calls this completion; (NULL, NULL): no more. */
+void ndk_completing(const void *fn, const void *ctx);
+/* A request of the calling thread ended with its call. */
+void ndk_answered_inline(const void *ctx, const char *call, NTSTATUS status);
+const char *ndk_requests_inline_for(const void *event, NTSTATUS *status);
+void ndk_requests_on_call(const void *frame);
+void ndk_requests_on_timeout(const void *event);
+void ndk_requests_on_event_init(const void *event);
+void ndk_requests_on_event_set(const void *event);
+
 void ndk_check_callback(const void *callback, const char *call, const char *which);
 void ndk_verify_init(void);
 /* The address lies on the calling thread's stack (verify/stack_linux.c). */
 bool ndk_on_this_stack(const void *p);
+/* The address lies in code of a loaded module (likewise). */
+bool ndk_is_code(const void *p);
 
 extern const NDK_CQ_DISPATCH ndk_verify_cq_dispatch;
 extern const NDK_QP_DISPATCH ndk_verify_qp_dispatch;
@@ -395,6 +443,9 @@ extern const NDK_SRQ_DISPATCH ndk_verify_srq_dispatch;
 /* What the core keeps as the context of a queue pair: stands in for the consumer's, and outlives
  * the queue pair. NULL: no memory. */
 struct ndk_shadow *ndk_shadow_new(struct ndk_qp *qp);
+/* That of a shared receive queue. */
+struct ndk_shadow *ndk_shadow_new_shared(struct ndk_adapter *ad);
+void ndk_shadow_shared_closed(struct ndk_shadow *s);
 void ndk_shadow_free_all(struct ndk_adapter *ad);
 void ndk_shadow_qp_closed(struct ndk_qp *qp);
 PVOID ndk_shadow_context(const struct ndk_shadow *s);
@@ -405,6 +456,11 @@ void ndk_verify_cq_closed(struct ndk_cq *cq);
 ULONG ndk_verify_take(NDK_CQ *cq, NDK_RESULT out[], ULONG count);
 ULONG ndk_verify_take_ex(NDK_CQ *cq, NDK_RESULT_EX out[], ULONG count);
 void ndk_verify_mr_ended(struct ndk_mr *mr);
+
+/* Remote tokens (verify/remote.c). This one is not valid from now on; 0: none. */
+void ndk_token_ended(const void *owner, const char *type, uint32_t token, const char *how);
+/* If the peer was refused something on this queue pair: says what, once. */
+void ndk_report_refused(struct ndk_qp *qp);
 
 #define NDK_OBJ(p) ((struct ndk_object *)(p))
 

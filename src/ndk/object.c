@@ -175,14 +175,17 @@ void ndk_object_get(struct ndk_object *o) {
 
 static bool run_final(struct ndk_job *job) {
     struct ndk_object *o = SN_CONTAINER(job, struct ndk_object, final);
+    bool counted = o->close_counted;
     unlist(o);
     if (o->teardown) o->teardown(o);
+    struct ke_callback saved = ke_callback_begin();
+    if (counted) ndk_pending_remove(o->close_ctx, o);
     if (o->on_closed && !o->forced) {
-        struct ke_callback saved = ke_callback_begin();
-        ndk_pending_remove(o->close_ctx, o);
+        if (counted) ndk_completing((const void *)(uintptr_t)o->on_closed, o->close_ctx);
         o->on_closed(o->close_ctx);
-        ke_callback_end(saved, "CloseCompletion");
+        if (counted) ndk_completing(NULL, NULL);
     }
+    ke_callback_end(saved, "CloseCompletion");
     forget(o);
     return false;
 }
@@ -214,12 +217,15 @@ NTSTATUS ndk_close_object(NDK_OBJECT_HEADER *header, NDK_FN_CLOSE_COMPLETION *on
     if (os_u32_exchange_acq_rel(&o->closing, 1) != 0) return STATUS_SUCCESS;
     o->on_closed = on_closed;
     o->close_ctx = ctx;
-    ndk_pending_add(ctx, o, "NdkClose");
+    o->close_counted = ndk_pending_add(ctx, o, "NdkClose", (const void *)(uintptr_t)on_closed);
     if (o->begin_close) o->begin_close(o);
     if (os_u32_fetch_sub_acq_rel(&o->refs, 1) != 1) return STATUS_PENDING;
     /* Nobody else holds it; but a worker may be leaving its strand. */
     if (ndk_strand_idle(o->ad, &o->strand) && ndk_choose() == NDK_NOW) {
-        ndk_pending_remove(ctx, o);
+        if (o->close_counted) {
+            ndk_pending_remove(ctx, o);
+            ndk_answered_inline(ctx, "NdkClose", STATUS_SUCCESS);
+        }
         unlist(o);
         if (o->teardown) o->teardown(o);
         forget(o);

@@ -46,6 +46,7 @@ static const struct option options[] = {
       &ndk_options.disabled,
       { { "enabled", 0 }, { "disabled", 1 } } },
     { "freed-pool", "SOFTNDK_FREED_POOL", &ke_keep_freed, { { "poison", 0 }, { "keep", 1 } } },
+    { "deadlock-after", "SOFTNDK_DEADLOCK_AFTER", &ke_deadlock_ms, { { NULL, 0 } } },
     { "fail-posts", "SOFTNDK_FAIL_POSTS", &ndk_options.fail_posts, { { NULL, 0 } } },
 };
 

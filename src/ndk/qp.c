@@ -239,6 +239,7 @@ const NDK_QP_DISPATCH ndk_qp_dispatch = {
 
 static void teardown(struct ndk_object *o) {
     struct ndk_qp *qp = (struct ndk_qp *)o;
+    if (qp->shadow) ndk_report_refused(qp);
     rd_qp_destroy(qp->rd);
     if (qp->shadow) ndk_shadow_qp_closed(qp);
     os_lock_fini(&qp->lock);
@@ -295,8 +296,8 @@ NTSTATUS ndk_create_qp(NDK_PD *object, NDK_CQ *receive_cq, NDK_CQ *initiator_cq,
                        ULONG initiator_sge, ULONG inline_bytes,
                        NDK_FN_CREATE_COMPLETION *on_created, PVOID ctx, NDK_QP **out) {
     NDK_ENTER(object, NdkObjectTypePd, "NdkCreateQp", STATUS_INVALID_PARAMETER);
-    NDK_ENTER(receive_cq, NdkObjectTypeCq, "NdkCreateQp", STATUS_INVALID_PARAMETER);
-    NDK_ENTER(initiator_cq, NdkObjectTypeCq, "NdkCreateQp", STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(receive_cq, NdkObjectTypeCq, "NdkCreateQp", STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(initiator_cq, NdkObjectTypeCq, "NdkCreateQp", STATUS_INVALID_PARAMETER);
     ndk_check_callback((const void *)(uintptr_t)on_created, "NdkCreateQp", "CreateCompletion");
     struct rd_qp_attr at = { .receive_depth = receive_depth,
                              .initiator_depth = initiator_depth,
@@ -313,9 +314,9 @@ NTSTATUS ndk_create_qp_with_srq(NDK_PD *object, NDK_CQ *receive_cq, NDK_CQ *init
                                 ULONG initiator_sge, ULONG inline_bytes,
                                 NDK_FN_CREATE_COMPLETION *on_created, PVOID ctx, NDK_QP **out) {
     NDK_ENTER(object, NdkObjectTypePd, "NdkCreateQpWithSrq", STATUS_INVALID_PARAMETER);
-    NDK_ENTER(receive_cq, NdkObjectTypeCq, "NdkCreateQpWithSrq", STATUS_INVALID_PARAMETER);
-    NDK_ENTER(initiator_cq, NdkObjectTypeCq, "NdkCreateQpWithSrq", STATUS_INVALID_PARAMETER);
-    NDK_ENTER(srq, NdkObjectTypeSrq, "NdkCreateQpWithSrq", STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(receive_cq, NdkObjectTypeCq, "NdkCreateQpWithSrq", STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(initiator_cq, NdkObjectTypeCq, "NdkCreateQpWithSrq", STATUS_INVALID_PARAMETER);
+    NDK_ARGUMENT(srq, NdkObjectTypeSrq, "NdkCreateQpWithSrq", STATUS_INVALID_PARAMETER);
     ndk_check_callback((const void *)(uintptr_t)on_created, "NdkCreateQpWithSrq",
                        "CreateCompletion");
     if (!srq) return STATUS_INVALID_PARAMETER;

@@ -2,13 +2,24 @@
 #include "ndk/ndk.h"
 #include "os/prim/fault.h"
 
+static const void *completion_of(const struct ndk_request *r) {
+    return r->on_created ? (const void *)(uintptr_t)r->on_created
+                         : (const void *)(uintptr_t)r->on_done;
+}
+
 static void deliver(struct ndk_request *r) {
-    ndk_pending_remove(r->ctx, r->o);
     struct ke_callback saved = ke_callback_begin();
+    if (r->counted) {
+        ndk_pending_remove(r->ctx, r->o);
+        ndk_call_completes(r->call);
+        ndk_completing(completion_of(r), r->ctx);
+    }
+    bool told = r->counted;
     if (r->on_created)
         r->on_created(r->ctx, r->status, r->created);
     else if (r->on_done)
         r->on_done(r->ctx, r->status);
+    if (told) ndk_completing(NULL, NULL);
     ke_callback_end(saved, r->name);
 }
 
@@ -30,8 +41,9 @@ static void core_done(struct rd_async *a, sn_status st) {
     ndk_job_post(r->o->ad, &r->o->strand, &r->job);
 }
 
-struct ndk_request *ndk_request_new(struct ndk_object *o, const char *name,
-                                    NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx) {
+static struct ndk_request *new_request(struct ndk_object *o, const char *name,
+                                       NDK_FN_REQUEST_COMPLETION *on_done,
+                                       NDK_FN_CREATE_COMPLETION *on_created, PVOID ctx) {
     struct ndk_request *r = os_zalloc(sizeof *r);
     if (!r) return NULL;
     r->async.done = core_done;
@@ -39,16 +51,23 @@ struct ndk_request *ndk_request_new(struct ndk_object *o, const char *name,
     r->o = o;
     r->name = name;
     r->on_done = on_done;
+    r->on_created = on_created;
     r->ctx = ctx;
     r->map = ndk_connect_status;
     ndk_object_get(o);
-    ndk_pending_add(ctx, o, name);
+    r->counted = ndk_pending_add(ctx, o, name, completion_of(r));
+    if (r->counted) r->call = ndk_call_id();
     return r;
+}
+
+struct ndk_request *ndk_request_new(struct ndk_object *o, const char *name,
+                                    NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx) {
+    return new_request(o, name, on_done, NULL, ctx);
 }
 
 void ndk_request_free(struct ndk_request *r) {
     struct ndk_object *o = r->o;
-    ndk_pending_remove(r->ctx, o);
+    if (r->counted) ndk_pending_remove(r->ctx, o);
     os_free(r);
     ndk_object_put(o);
 }
@@ -56,8 +75,14 @@ void ndk_request_free(struct ndk_request *r) {
 NTSTATUS ndk_request_started(struct ndk_request *r, sn_status st) {
     if (st == SN_PENDING) return STATUS_PENDING; /* r may be gone */
     NTSTATUS status = r->map(st);
+    if (r->counted) ndk_answered_inline(r->ctx, r->name, status);
     ndk_request_free(r);
     return status;
+}
+
+static NTSTATUS answer_now(const char *name, PVOID ctx, NTSTATUS st) {
+    if (ndk_verifying()) ndk_answered_inline(ctx, name, st);
+    return st;
 }
 
 static NTSTATUS later(struct ndk_request *r, NTSTATUS st, enum ndk_how how) {
@@ -73,9 +98,9 @@ static NTSTATUS later(struct ndk_request *r, NTSTATUS st, enum ndk_how how) {
 NTSTATUS ndk_answer_as(struct ndk_object *o, const char *name, NDK_FN_REQUEST_COMPLETION *on_done,
                        PVOID ctx, NTSTATUS st, enum ndk_how how,
                        void (*before)(struct ndk_request *r, sn_status st)) {
-    if (how == NDK_NOW || !on_done) return st;
+    if (how == NDK_NOW || !on_done) return answer_now(name, ctx, st);
     struct ndk_request *r = ndk_request_new(o, name, on_done, ctx);
-    if (!r) return st;
+    if (!r) return answer_now(name, ctx, st);
     r->before = before;
     return later(r, st, how);
 }
@@ -89,13 +114,12 @@ NTSTATUS ndk_answer_create(struct ndk_object *o, const char *name,
                            NDK_FN_CREATE_COMPLETION *on_created, PVOID ctx, void *out) {
     enum ndk_how how = ndk_choose();
     if (how != NDK_NOW && on_created) {
-        struct ndk_request *r = ndk_request_new(o, name, NULL, ctx);
+        struct ndk_request *r = new_request(o, name, NULL, on_created, ctx);
         if (r) {
-            r->on_created = on_created;
             r->created = &o->header;
             return later(r, STATUS_SUCCESS, how);
         }
     }
     *(void **)out = o;
-    return STATUS_SUCCESS;
+    return answer_now(name, ctx, STATUS_SUCCESS);
 }

@@ -57,6 +57,7 @@ int softndk_run(const struct softndk_run *run) {
     UNICODE_STRING registry;
     DRIVER_OBJECT driver;
     ndk_options_load();
+    ndk_verify_init();
     void *module = dlopen(run->path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
         fprintf(stderr, "softndk: %s\n", dlerror());
@@ -75,10 +76,14 @@ int softndk_run(const struct softndk_run *run) {
     memset(&driver, 0, sizeof driver);
     RtlInitUnicodeString(&registry, path);
     int before = softndk_violations(NULL);
+    ke_entry_begin();
     NTSTATUS status = entry(&driver, &registry);
+    ke_entry_end();
     if (NT_SUCCESS(status)) {
         wait_for_end(run->wait_seconds);
+        ke_entry_begin();
         if (driver.DriverUnload) driver.DriverUnload(&driver);
+        ke_entry_end();
     } else {
         fprintf(stderr, "softndk: DriverEntry returned 0x%08X\n", (unsigned)status);
     }

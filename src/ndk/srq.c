@@ -47,6 +47,13 @@ static void arm(struct ndk_srq *srq, bool falling) {
     if (st != SN_PENDING) ndk_object_put(&srq->o);
 }
 
+bool ndk_srq_armed(struct ndk_srq *srq) {
+    os_lock_enter(&srq->lock);
+    bool armed = srq->armed || srq->job_posted;
+    os_lock_leave(&srq->lock);
+    return armed;
+}
+
 static void begin_close(struct ndk_object *o) {
     rd_srq_cancel(((struct ndk_srq *)o)->rd);
 }
@@ -54,6 +61,7 @@ static void begin_close(struct ndk_object *o) {
 static void teardown(struct ndk_object *o) {
     struct ndk_srq *srq = (struct ndk_srq *)o;
     rd_srq_destroy(srq->rd);
+    if (srq->shadow) ndk_shadow_shared_closed(srq->shadow);
     os_lock_fini(&srq->lock);
 }
 
@@ -102,7 +110,9 @@ NTSTATUS ndk_create_srq(NDK_PD *object, ULONG depth, ULONG max_sge, ULONG thresh
         ad, sizeof *srq, NdkObjectTypeSrq,
         ad->verify ? (const void *)&ndk_verify_srq_dispatch : &ndk_srq_dispatch, uses, 1);
     if (!srq) return STATUS_INSUFFICIENT_RESOURCES;
-    sn_status st = rd_srq_create(ad->rd, depth, max_sge, threshold, &srq->rd);
+    sn_status st = SN_OK;
+    if (ad->verify && (srq->shadow = ndk_shadow_new_shared(ad)) == NULL) st = SN_E_NOMEM;
+    if (st == SN_OK) st = rd_srq_create(ad->rd, depth, max_sge, threshold, &srq->rd);
     if (st != SN_OK) {
         ndk_object_discard(&srq->o);
         return ndk_status(st);

@@ -794,6 +794,22 @@ bool rd_connector_take_request(struct rd_connector *c, struct tp_conn *conn) {
 
 /* ---- the upcall table ---- */
 
+/* The peer asked for what it may not have: the first time is kept for the front end. */
+SN_COLD static sn_status refused(struct rd_qp *qp, struct rd_refusal r) {
+    uint32_t none = 0;
+    if (os_u32_cas_acq_rel(&qp->refused, &none, 1)) {
+        qp->refusal = r;
+        os_u32_store_release(&qp->refused, 2);
+    }
+    return r.why;
+}
+
+bool rd_qp_refusal(const struct rd_qp *qp, struct rd_refusal *out) {
+    if (os_u32_load_acquire(&qp->refused) != 2) return false;
+    *out = qp->refusal;
+    return true;
+}
+
 static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t len,
                                enum tp_right right, struct tp_access *out) {
     struct rd_qp *qp = ctx;
@@ -803,13 +819,23 @@ static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t 
         rd_count_any(&qp->ad->counters.refused_pd, 1);
         st = SN_E_PD;
     }
+    if (SN_UNLIKELY(st != SN_OK) && (right == TP_REMOTE_READ || right == TP_REMOTE_WRITE))
+        return refused(qp, (struct rd_refusal){ .token = token,
+                                                .addr = addr,
+                                                .len = len,
+                                                .what = right == TP_REMOTE_READ ? RD_REFUSED_READ
+                                                                                : RD_REFUSED_WRITE,
+                                                .why = st });
     return st;
 }
 
 static sn_status remote_invalidate(void *ctx, uint32_t token) {
     struct rd_qp *qp = ctx;
     sn_status st = rd_window_invalidate_token(qp->ad, qp->id, token);
-    return st == SN_E_TOKEN ? rd_fastreg_invalidate_remote(qp->ad, qp->pd, token) : st;
+    if (st == SN_E_TOKEN) st = rd_fastreg_invalidate_remote(qp->ad, qp->pd, token);
+    if (st == SN_OK) return SN_OK;
+    return refused(qp,
+                   (struct rd_refusal){ .token = token, .what = RD_REFUSED_INVALIDATE, .why = st });
 }
 
 const struct tp_upcalls rd_upcalls = {

@@ -114,6 +114,8 @@ struct rd_qp {
     bool dead;                      /* [lock] destroyed by the front end */
     struct sn_list windows;         /* [table lock] bound on this queue pair */
     struct rd_job break_job;
+    os_atomic_u32 refused; /* 0, 1 being written, 2 refusal is there to be read */
+    struct rd_refusal refusal;
     struct rd_qp_counters counters;
 
     void *memory; /* both rings */

@@ -205,6 +205,8 @@ SN_MUST_CHECK sn_status rd_srq_notify(struct rd_srq *srq, struct rd_async *a);
 /* The same, but only when the number falls below from now on. */
 SN_MUST_CHECK sn_status rd_srq_notify_falling(struct rd_srq *srq, struct rd_async *a);
 void rd_srq_cancel(struct rd_srq *srq);
+/* How many receives wait in it now. */
+uint32_t rd_srq_queued(struct rd_srq *srq);
 /* SN_E_TOO_LONG, SN_E_FULL, SN_E_TOO_MANY_SGE. */
 SN_MUST_CHECK sn_status rd_srq_post(struct rd_srq *srq, void *context, const struct tp_sge *sge,
                                     uint32_t count);
@@ -238,6 +240,16 @@ SN_MUST_CHECK sn_status rd_qp_create(struct rd_adapter *ad, const struct rd_qp_a
                                      enum rd_qp_attr_fault *fault, struct rd_qp **out);
 /* Implicit disconnect and flush; completions already queued stay in their queues. */
 void rd_qp_destroy(struct rd_qp *qp);
+/* The first access or invalidation of the peer that was refused, which ends the connection. Not
+ * those that the peer finds out about itself, as it may on the same host. False: there was none. */
+struct rd_refusal {
+    uint32_t token;
+    uint64_t addr; /* of accesses */
+    uint64_t len;
+    enum { RD_REFUSED_READ, RD_REFUSED_WRITE, RD_REFUSED_INVALIDATE } what;
+    sn_status why; /* SN_E_TOKEN, SN_E_RIGHTS, SN_E_RANGE, SN_E_PD */
+};
+bool rd_qp_refusal(const struct rd_qp *qp, struct rd_refusal *out);
 /* Completes every outstanding request of both queues with SN_E_CANCELED, all before any
  * notification fires. A connected queue pair is in error afterwards. Always possible. */
 void rd_qp_flush(struct rd_qp *qp);

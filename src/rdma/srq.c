@@ -177,6 +177,13 @@ static struct rd_srq_slot *free_slot_locked(struct rd_srq *srq) {
     return s;
 }
 
+uint32_t rd_srq_queued(struct rd_srq *srq) {
+    os_lock_enter(&srq->lock);
+    uint32_t n = srq->queued_count;
+    os_lock_leave(&srq->lock);
+    return n;
+}
+
 sn_status rd_srq_post(struct rd_srq *srq, void *context, const struct tp_sge *sge, uint32_t count) {
     uint32_t total;
     if (count > srq->max_sge) return SN_E_TOO_MANY_SGE;

@@ -356,7 +356,8 @@ static inline void kit_up(struct kit_pair *p) {
     kit_connect(p);
 }
 
-static inline void kit_down(struct kit_pair *p) {
+/* Closes what both ends have, and the listener. */
+static inline void kit_down_ends(struct kit_pair *p) {
     struct kit_end *ends[] = { &p->a, &p->b };
     for (int i = 0; i < 2; i++) {
         if (ends[i]->qp) ends[i]->qp->Dispatch->NdkFlush(ends[i]->qp);
@@ -368,6 +369,10 @@ static inline void kit_down(struct kit_pair *p) {
         kit_drain(&ends[i]->cq);
         KIT_CLOSE(ends[i]->cq.cq, NdkCloseCq);
     }
+}
+
+static inline void kit_down(struct kit_pair *p) {
+    kit_down_ends(p);
     kit_free(&p->mem);
     kit_shut(&p->k);
 }

@@ -65,4 +65,26 @@ exception_that_nobody_catches_ends_the_process() {
     grep -q 'bug check 0x1e' out.txt || _fail "no bug check"
 }
 
+# What waits.c does: a wait that cannot end is said, and here ends the process.
+_waits() {
+    timeout -s KILL 30 "$SOFTND" ndk-run --verifier abort --deadlock-after 100 -- "$CONSUMERS/ndk_waits.so" "$1" \
+        >out.txt 2>&1
+}
+
+_wait_is_reported() {
+    _waits "$1" && _fail "it should have failed"
+    grep -q 'rule broken: dead_wait' out.txt || _fail "no report"
+    grep -q "$2" out.txt || _fail "the report does not say: $2"
+}
+
+wait_that_nobody_ends_is_reported() { _wait_is_reported nobody 'nobody is left who could end it'; }
+wait_for_an_inline_answer_is_reported() { _wait_is_reported inline 'NdkCreatePd with a context near'; }
+unload_that_waits_for_a_waiting_thread_is_reported() { _wait_is_reported unload '2 threads of the consumer'; }
+
+wait_that_another_thread_ends_is_not_reported() {
+    _waits helped || _fail "exit $?"
+    grep -q dead_wait out.txt && _fail "a report"
+    return 0
+}
+
 "$1"

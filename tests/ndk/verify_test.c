@@ -359,6 +359,101 @@ static void event_initialised_again_while_waited_for_is_reported(void) {
     expect("event_reinit", NULL);
 }
 
+static void event_of_a_pending_request_initialised_again_is_reported(void) {
+    struct kit_pair p;
+    struct kit_wait w;
+    SOCKADDR_IN from = kit_address(0);
+    start();
+    softndk_set("completions", "pending"); /* so that it is known what kit_request_done sets */
+    kit_objects(&p);
+    softndk_set("completions", "inline");
+    kit_listen(&p);
+    p.a.connector = kit_connector(&p.k);
+    kit_wait_init(&w);
+    CHECK_NT(p.a.connector->Dispatch->NdkConnect(
+                 p.a.connector, p.a.qp, (SOCKADDR *)&from, sizeof from, (SOCKADDR *)&p.address,
+                 sizeof p.address, 1, 1, NULL, 0, kit_request_done, &w),
+             STATUS_PENDING);
+    CHECK_EQ(softndk_violations(NULL), 0);
+    KeInitializeEvent(&w.event, NotificationEvent, FALSE);
+    CHECK_EQ(softndk_violations("event_reinit"), 1);
+    CHECK(kit_wait_event(&p.incoming));
+    kit_down(&p);
+    CHECK(kit_wait_event(&w.event));
+    KeInitializeEvent(&w.event, NotificationEvent, FALSE); /* it has completed: fine */
+    CHECK_EQ(softndk_violations("event_reinit"), 1);
+    expect("event_reinit", NULL);
+}
+
+static void callback_that_is_no_code_is_reported(void) {
+    struct kit k;
+    static int data;
+    start();
+    kit_open(&k);
+    NDK_MR *mr = create_mr(&k, FALSE);
+    NDK_FN_CLOSE_COMPLETION *wild = (NDK_FN_CLOSE_COMPLETION *)(ULONG_PTR)&data;
+    CHECK_NT(mr->Dispatch->NdkCloseMr(&mr->Header, wild, NULL), STATUS_SUCCESS);
+    CHECK_EQ(softndk_violations("bad_callback"), 1);
+    kit_shut(&k);
+    expect("bad_callback", NULL);
+}
+
+struct caller {
+    NDK_PD *pd;
+    LONG calls, stop;
+    KEVENT done;
+};
+static void call_all_the_time(PVOID ctx) {
+    struct caller *c = (struct caller *)ctx;
+    NDK_EXTENSION_INTERFACE none;
+    NDK_VERSION version = { 1, 0 };
+    GUID id;
+    memset(&id, 0, sizeof id);
+    while (COUNT(c->stop) == 0 && softndk_violations("use_after_close") == 0) {
+        c->pd->Dispatch->NdkQueryExtension(&c->pd->Header, &id, version, &none);
+        InterlockedIncrement(&c->calls);
+    }
+    KeSetEvent(&c->done, 0, FALSE);
+}
+
+/* Closes a PD while another thread calls it. The PD stays for its MR's sake. */
+static void close_while_called(struct kit *k) {
+    struct caller c;
+    struct kit_wait w;
+    HANDLE thread;
+    NDK_MR *mr;
+    LARGE_INTEGER step = { .QuadPart = -1000 };
+    memset(&c, 0, sizeof c);
+    KIT_CREATE(NDK_PD, c.pd, k->ad->Dispatch->NdkCreatePd(k->ad, kit_created, &kit_w, &kit_o));
+    KIT_CREATE(NDK_MR, mr, c.pd->Dispatch->NdkCreateMr(c.pd, TRUE, kit_created, &kit_w, &kit_o));
+    KeInitializeEvent(&c.done, NotificationEvent, FALSE);
+    CHECK_NT(
+        PsCreateSystemThread(&thread, THREAD_ALL_ACCESS, NULL, NULL, NULL, call_all_the_time, &c),
+        STATUS_SUCCESS);
+    while (COUNT(c.calls) < 10)
+        KeDelayExecutionThread(KernelMode, FALSE, &step);
+    kit_wait_init(&w);
+    CHECK_NT(c.pd->Dispatch->NdkClosePd(&c.pd->Header, kit_closed, &w), STATUS_PENDING);
+    InterlockedExchange(&c.stop, 1);
+    CHECK(kit_wait_event(&c.done));
+    ZwClose(thread);
+    KIT_CLOSE(mr, NdkCloseMr);
+    CHECK(kit_wait_event(&w.event));
+}
+
+static void close_while_another_thread_is_in_a_call_is_reported(void) {
+    struct kit k;
+    start();
+    kit_open(&k);
+    ULONGLONG end = KeQueryInterruptTime() + KIT_SECONDS * 10000000ull;
+    while (softndk_violations("close_in_call") == 0 && KeQueryInterruptTime() < end) {
+        softndk_violations_reset();
+        close_while_called(&k);
+    }
+    kit_shut(&k);
+    expect("close_in_call", "use_after_close");
+}
+
 /* ---- requests ---- */
 
 static void posting_more_than_the_queue_holds_is_reported(void) {
@@ -640,6 +735,139 @@ static void mapping_released_while_in_use_is_reported(void) {
     expect("lam_in_use", NULL);
 }
 
+struct shared {
+    struct fast f;
+    NDK_SRQ *srq;
+    struct kit_cq cq;
+    NDK_QP *qp;
+};
+
+/* A receive in a shared queue that only a mapping's logical address names. */
+static void shared_up(struct shared *s, NDK_SGE *sge) {
+    struct kit *k = &s->f.p.k;
+    fast_up(&s->f);
+    KIT_CREATE(NDK_SRQ, s->srq,
+               k->pd->Dispatch->NdkCreateSrq(k->pd, 4, 1, 0, NULL, NULL, NULL, kit_created, &kit_w,
+                                             &kit_o));
+    kit_make_cq(k, &s->cq, 2 * KIT_DEPTH);
+    KIT_CREATE(NDK_QP, s->qp,
+               k->pd->Dispatch->NdkCreateQpWithSrq(k->pd, s->cq.cq, s->cq.cq, s->srq, NULL,
+                                                   KIT_DEPTH, KIT_SGE, KIT_INLINE, kit_created,
+                                                   &kit_w, &kit_o));
+    *sge = sge_of(NULL, 100, k->privileged);
+    sge->LogicalAddress = s->f.l.m->AdapterPageArray[0];
+    CHECK_NT(s->srq->Dispatch->NdkSrqReceive(s->srq, KIT_CTX(7), sge, 1), STATUS_SUCCESS);
+}
+
+static void shared_down(struct shared *s) {
+    KIT_CLOSE(s->qp, NdkCloseQp);
+    KIT_CLOSE(s->cq.cq, NdkCloseCq);
+    KIT_CLOSE(s->srq, NdkCloseSrq);
+}
+
+static void mapping_of_a_shared_receive_released_is_reported(void) {
+    struct shared s;
+    NDK_SGE sge;
+    shared_up(&s, &sge);
+    shared_down(&s);
+    fast_down(&s.f); /* the queue went before the mapping: fine */
+    CHECK_EQ(softndk_violations(NULL), 0);
+
+    shared_up(&s, &sge);
+    s.f.p.k.ad->Dispatch->NdkReleaseLAM(s.f.p.k.ad, s.f.l.m);
+    CHECK_EQ(softndk_violations("lam_in_use"), 1);
+    shared_down(&s);
+    KIT_CLOSE(s.f.mr, NdkCloseMr);
+    kit_down(&s.f.p);
+    expect("lam_in_use", NULL);
+}
+
+/* Its receive is taken by a queue pair, and the result seen: then the mapping is free. */
+static void mapping_of_a_shared_receive_is_free_after_its_result(void) {
+    struct shared s;
+    NDK_SGE sge;
+    shared_up(&s, &sge);
+    struct kit_pair *p = &s.f.p;
+    NDK_QP *mine = p->b.qp;
+    struct kit_cq cq = p->b.cq;
+    KIT_CLOSE(p->a.connector, NdkCloseConnector);
+    KIT_CLOSE(p->b.connector, NdkCloseConnector);
+    KIT_CLOSE(p->a.qp, NdkCloseQp);
+    kit_make_qp(&p->k, &p->a.cq, &p->a.qp);
+    p->b.qp = s.qp; /* the passive end is the one with the shared queue */
+    p->b.cq = s.cq;
+    kit_connect(p);
+    NDK_SGE from = kit_sge(&p->mem, 0, 8);
+    CHECK_NT(p->a.qp->Dispatch->NdkSend(p->a.qp, KIT_CTX(1), &from, 1, 0), STATUS_SUCCESS);
+    CHECK_RESULT(&p->b.cq, NdkOperationTypeReceive, 7, STATUS_SUCCESS);
+    p->k.ad->Dispatch->NdkReleaseLAM(p->k.ad, s.f.l.m);
+    CHECK_EQ(softndk_violations(NULL), 0);
+    KIT_CLOSE(s.f.mr, NdkCloseMr);
+    kit_down_ends(p);
+    KIT_CLOSE(s.srq, NdkCloseSrq);
+    KIT_CLOSE(mine, NdkCloseQp);
+    KIT_CLOSE(cq.cq, NdkCloseCq);
+    kit_down(p);
+    CHECK_EQ(softndk_violations(NULL), 0);
+}
+
+/* ---- what the peer does with tokens ---- */
+
+/* On the same host a peer may find out by itself that a token is dead; over iWARP it is told. */
+static void need_iwarp(void) {
+    const char *transport = getenv("SOFTND_TRANSPORT");
+    if (!transport || strcmp(transport, "iwarp") != 0) SKIP("needs SOFTND_TRANSPORT=iwarp");
+}
+
+/* a writes to b's memory with this token, which b's side refuses; what was said. */
+static void write_refused(struct kit_pair *p, PVOID to, UINT32 token) {
+    NDK_SGE s = kit_sge(&p->mem, 0, 8);
+    CHECK_NT(
+        p->a.qp->Dispatch->NdkWrite(p->a.qp, KIT_CTX(9), &s, 1, (UINT64)(ULONG_PTR)to, token, 0),
+        STATUS_SUCCESS);
+    CHECK_RESULT(&p->a.cq, NdkOperationTypeWrite, 9, STATUS_ACCESS_VIOLATION);
+    CHECK(kit_wait_event(&p->b.disconnected)); /* reported before */
+    CHECK_EQ(softndk_violations("remote_access"), 1);
+    CHECK_EQ(softndk_violations(NULL), 0);
+}
+
+static void access_of_the_peer_after_the_end_of_a_region_is_warned_of(void) {
+    struct kit_pair p;
+    struct kit_mem m;
+    need_iwarp();
+    start();
+    kit_up(&p);
+    kit_alloc(&m, 4096);
+    kit_register(&p.k, &m, NDK_MR_FLAG_ALLOW_REMOTE_WRITE);
+    UINT32 token = m.mr->Dispatch->NdkGetRemoteTokenFromMr(m.mr);
+    KIT_CLOSE(m.mr, NdkCloseMr);
+    write_refused(&p, m.p, token);
+    kit_free(&m);
+    kit_down(&p);
+}
+
+static void access_of_the_peer_without_the_right_is_warned_of(void) {
+    struct kit_pair p;
+    struct kit_mem m;
+    need_iwarp();
+    start();
+    kit_up(&p);
+    kit_alloc(&m, 4096);
+    kit_register(&p.k, &m, NDK_MR_FLAG_ALLOW_LOCAL_WRITE);
+    write_refused(&p, m.p, m.mr->Dispatch->NdkGetRemoteTokenFromMr(m.mr));
+    kit_free(&m);
+    kit_down(&p);
+}
+
+static void local_token_given_to_the_peer_is_warned_of(void) {
+    struct kit_pair p;
+    need_iwarp();
+    start();
+    kit_up(&p);
+    write_refused(&p, p.mem.p, p.mem.mr->Dispatch->NdkGetLocalTokenFromMr(p.mem.mr));
+    kit_down(&p);
+}
+
 static void mapping_released_twice_is_reported(void) {
     struct fast f;
     fast_up(&f);
@@ -853,7 +1081,8 @@ static void two_threads_posting_to_one_queue_are_reported(void) {
     expect("concurrent", NULL);
 }
 
-/* What it tells comes with the callback, not before: a consumer that does not wait finds nothing. */
+/* What it tells comes with the callback, not before: a consumer that does not wait finds nothing.
+ */
 static void pending_mapping_tells_all_when_it_is_complete(void) {
     struct kit k;
     struct kit_mem m;
@@ -867,8 +1096,8 @@ static void pending_mapping_tells_all_when_it_is_complete(void) {
     memset(room, 0xEE, sizeof room);
     NDK_LOGICAL_ADDRESS_MAPPING *lam = (NDK_LOGICAL_ADDRESS_MAPPING *)(PVOID)room;
     kit_wait_init(&w);
-    NTSTATUS status = k.ad->Dispatch->NdkBuildLAM(k.ad, m.mdl, 100, kit_request_done, &w, lam,
-                                                  &size, &fbo);
+    NTSTATUS status =
+        k.ad->Dispatch->NdkBuildLAM(k.ad, m.mdl, 100, kit_request_done, &w, lam, &size, &fbo);
     CHECK_NT(status, STATUS_PENDING);
     CHECK_NT(kit_finish(&w, status), STATUS_SUCCESS);
     CHECK_EQ(lam->AdapterPageCount, 1);
@@ -989,6 +1218,9 @@ TEST_MAIN(
     TEST(context_on_a_dead_stack_is_reported), TEST(wait_given_up_while_pending_is_warned_of),
     TEST(context_of_two_pending_requests_is_warned_of),
     TEST(event_initialised_again_while_waited_for_is_reported),
+    TEST(event_of_a_pending_request_initialised_again_is_reported),
+    TEST(callback_that_is_no_code_is_reported),
+    TEST(close_while_another_thread_is_in_a_call_is_reported),
     TEST(posting_more_than_the_queue_holds_is_reported), TEST(small_completion_queue_is_warned_of),
     TEST(requests_beyond_limits_are_reported), TEST(meaningless_flags_are_reported),
     TEST(two_threads_on_one_completion_queue_are_reported),
@@ -999,7 +1231,11 @@ TEST_MAIN(
     TEST(token_after_invalidation_is_reported), TEST(bad_fast_register_arguments_are_reported),
     TEST(region_of_the_wrong_kind_is_reported), TEST(region_in_the_wrong_state_is_reported),
     TEST(mapping_released_while_in_use_is_reported), TEST(mapping_released_twice_is_reported),
-    TEST(memory_freed_under_a_region_is_reported),
+    TEST(mapping_of_a_shared_receive_released_is_reported),
+    TEST(mapping_of_a_shared_receive_is_free_after_its_result),
+    TEST(access_of_the_peer_after_the_end_of_a_region_is_warned_of),
+    TEST(access_of_the_peer_without_the_right_is_warned_of),
+    TEST(local_token_given_to_the_peer_is_warned_of), TEST(memory_freed_under_a_region_is_reported),
     TEST(mdl_locked_for_reading_under_a_writable_region_is_reported),
     TEST(deferred_request_at_the_end_is_reported), TEST(results_left_without_an_arm_are_reported),
     TEST(post_after_flush_is_warned_of), TEST(inconsistent_connection_arguments_are_reported),
@@ -1008,6 +1244,6 @@ TEST_MAIN(
     TEST(first_receive_on_a_live_connection_is_warned_of),
     TEST(shared_queue_that_overflows_is_reported),
     TEST(two_threads_posting_to_one_queue_are_reported),
-    TEST(pending_mapping_tells_all_when_it_is_complete),
-    TEST(work_item_queued_twice_is_reported), TEST(spin_lock_misuse_is_reported),
-    TEST(pool_misuse_is_reported), TEST(wsk_misuse_is_reported), TEST(failed_assertion_is_reported))
+    TEST(pending_mapping_tells_all_when_it_is_complete), TEST(work_item_queued_twice_is_reported),
+    TEST(spin_lock_misuse_is_reported), TEST(pool_misuse_is_reported), TEST(wsk_misuse_is_reported),
+    TEST(failed_assertion_is_reported))

@@ -19,6 +19,7 @@ struct waiter {
     os_atomic_u32 done;
     PKTHREAD thread;
     bool all;             /* wants all its objects at once */
+    bool blocked;         /* counted by ke_blocked_begin_locked */
     uint32_t index;       /* of the object that ended the wait */
     uint32_t count;       /* of blocks */
     struct wait_block *b; /* [count] */
@@ -95,6 +96,7 @@ void ke_signal_locked(DISPATCHER_HEADER *h, LONG state) {
     h->SignalState = state;
     for (struct waiter *w; (w = next_satisfied_locked(h)) != NULL;) {
         remove_blocks_locked(w);
+        if (w->blocked) ke_blocked_end_locked();
         os_u32_store_release(&w->done, 1);
         os_wake_all(&w->done);
     }
@@ -124,6 +126,8 @@ VOID KeInitializeEvent(PRKEVENT ev, EVENT_TYPE type, BOOLEAN state) {
     waited |= SN_CONTAINER(it, struct wait_block, link)->object == &ev->Header;
     header_init(&ev->Header, type == SynchronizationEvent ? KE_EVENT_SYNC : KE_EVENT, state != 0);
     ke_dispatcher_leave();
+    const struct ke_hooks *hooks = ndk_verifying() ? ke_hooks_get() : NULL;
+    if (hooks) hooks->on_event_init(ev);
     if (waited)
         ndk_violation(NDK_RULE_event_reinit, "KeInitializeEvent", ev,
                       "a thread is waiting for this event");
@@ -131,7 +135,11 @@ VOID KeInitializeEvent(PRKEVENT ev, EVENT_TYPE type, BOOLEAN state) {
 
 LONG KeSetEvent(PRKEVENT ev, KPRIORITY increment, BOOLEAN wait) {
     (void)increment;
-    if (ndk_verifying()) ke_call_enter("KeSetEvent", wait ? APC_LEVEL : DISPATCH_LEVEL);
+    if (ndk_verifying()) {
+        ke_call_enter("KeSetEvent", wait ? APC_LEVEL : DISPATCH_LEVEL);
+        const struct ke_hooks *hooks = ke_hooks_get();
+        if (hooks) hooks->on_event_set(ev);
+    }
     ke_dispatcher_enter();
     LONG old = ev->Header.SignalState;
     ke_signal_locked(&ev->Header, 1);
@@ -262,6 +270,39 @@ static void check_wait(const char *call, const void *object, bool poll) {
                       "a wait inside a callback of the provider");
 }
 
+static void report_deadlock(const struct waiter *w, uint32_t threads, uint32_t ms) {
+    const void *object = w->b[0].object;
+    NTSTATUS status = STATUS_SUCCESS;
+    const char *call = ke_hooks_get()->inline_for(object, &status);
+    if (call)
+        ndk_violation(NDK_RULE_dead_wait, "KeWaitForSingleObject", object,
+                      "waited %u.%03u s, and nobody is left who could end it: no request is "
+                      "pending, no callback can come, %u threads of the consumer wait. The %s with "
+                      "a context near this object returned 0x%08X, and calls nothing back",
+                      ms / 1000, ms % 1000, threads, call, (unsigned)status);
+    else
+        ndk_violation(NDK_RULE_dead_wait, "KeWaitForSingleObject", object,
+                      "waited %u.%03u s, and nobody is left who could end it: no request is "
+                      "pending, no callback can come, %u threads of the consumer wait",
+                      ms / 1000, ms % 1000, threads);
+}
+
+/* A wait without end: after a while, is there anybody who could end it? */
+static void wait_without_end(struct waiter *w) {
+    bool reported = false;
+    while (os_u32_load_acquire(&w->done) == 0) {
+        uint32_t ms = os_u32_load_relaxed(&ke_deadlock_ms);
+        if (!w->blocked || reported || ms == 0) {
+            os_wait_on(&w->done, 0, OS_FOREVER);
+            continue;
+        }
+        if (os_wait_on(&w->done, 0, os_now_ns() + ms * OS_NS_PER_MS)) continue;
+        uint32_t threads = os_u32_load_acquire(&w->done) ? 0 : ke_deadlock();
+        if (threads) report_deadlock(w, threads, ms);
+        reported = threads != 0;
+    }
+}
+
 /* STATUS_SUCCESS: satisfied, w->index says by which. */
 static NTSTATUS wait_for(struct waiter *w, PLARGE_INTEGER timeout) {
     bool poll = timeout && timeout->QuadPart == 0;
@@ -272,9 +313,11 @@ static NTSTATUS wait_for(struct waiter *w, PLARGE_INTEGER timeout) {
     bool taken = satisfy_locked(w);
     for (uint32_t i = 0; !taken && !poll && i < w->count; i++)
         sn_list_push_back(&waiters, &w->b[i].link);
+    if (!taken && !timeout && ndk_verifying()) w->blocked = ke_blocked_begin_locked();
     ke_dispatcher_leave();
     if (taken) return STATUS_SUCCESS;
     if (poll) return STATUS_TIMEOUT;
+    if (!timeout) wait_without_end(w);
     uint64_t deadline = timeout ? ke_deadline(timeout->QuadPart) : OS_FOREVER;
     while (os_u32_load_acquire(&w->done) == 0)
         if (!os_wait_on(&w->done, 0, deadline)) break;

@@ -28,7 +28,8 @@ VOID KeLowerIrql(KIRQL to) {
 }
 
 struct ke_callback ke_callback_begin(void) {
-    struct ke_callback saved = { irql, callback_depth };
+    struct ke_callback saved = { irql, callback_depth, ndk_verifying() };
+    if (saved.counted) ke_running_begin();
     if (irql < DISPATCH_LEVEL) irql = DISPATCH_LEVEL;
     callback_depth++;
     return saved;
@@ -41,6 +42,7 @@ void ke_callback_end(struct ke_callback saved, const char *name) {
                       expected);
     irql = saved.irql;
     callback_depth = saved.depth;
+    if (saved.counted) ke_running_end();
 }
 
 bool ke_in_callback(void) {

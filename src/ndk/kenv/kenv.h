@@ -20,6 +20,7 @@
 struct ke_callback {
     KIRQL irql;
     uint32_t depth;
+    bool counted;
 };
 struct ke_callback ke_callback_begin(void);
 /* The callback must have come back at DISPATCH_LEVEL. name is for the report. */
@@ -39,6 +40,13 @@ struct ke_hooks {
     void (*on_call)(const void *frame);
     /* A wait timed out; perhaps it was for a pending request. */
     void (*on_wait_timeout)(const void *object);
+    /* KeInitializeEvent, KeSetEvent. */
+    void (*on_event_init)(const void *event);
+    void (*on_event_set)(const void *event);
+    /* The call of this thread whose context is near the event and that completed inline. */
+    const char *(*inline_for)(const void *event, NTSTATUS *status);
+    /* What of the provider can still call the consumer, in words; NULL: nothing. */
+    const char *(*source)(void);
     /* Before pool memory or an MDL goes: what still covers it, in words, or NULL. */
     const char *(*memory_in_use)(const void *p, size_t len, const MDL *mdl);
 };
@@ -49,6 +57,30 @@ const struct ke_hooks *ke_hooks_get(void); /* NULL: none */
 /* Freed pool memory: overwritten and given back at once (0), or kept as it was for a while (1), for
  * consumers that read what they have freed and that one wants to see further. */
 extern os_atomic_u32 ke_keep_freed;
+
+/* ---- waits that cannot end (activity.c); all while the verifier is on ---- */
+
+/* The calling thread runs the consumer's code; these nest. */
+void ke_running_begin(void);
+void ke_running_end(void);
+/* A system thread: counted from its creation. */
+void ke_running_thread_made(void);
+void ke_running_thread_unmade(void); /* it could not be started */
+void ke_running_thread_begins(void);
+void ke_running_thread_ends(void);
+/* The runner, around DriverEntry and DriverUnload. */
+void ke_entry_begin(void);
+void ke_entry_end(void);
+/* The calling thread waits without end, dispatcher lock held; false: it is not one of those
+ * counted. Whoever satisfies the wait ends that. */
+bool ke_blocked_begin_locked(void);
+void ke_blocked_end_locked(void);
+/* If nothing can ever end the wait of the calling thread: how many threads wait so. 0: it may. */
+uint32_t ke_deadlock(void);
+/* After how long a wait is looked at, in milliseconds; 0: never. */
+extern os_atomic_u32 ke_deadlock_ms;
+/* A timer, work item or DPC is to run (work.c). */
+bool ke_work_waits(void);
 
 /* ---- leaks: each reports what it holds and forgets it, and returns how many ---- */
 int ke_pool_leaks(void);

@@ -105,8 +105,11 @@ static void worker(void *arg) {
         while ((it = sn_list_pop(&works)) == NULL)
             os_cond_wait(&work_ready, &lock, OS_FOREVER);
         busy++;
+        bool counted = ndk_verifying();
+        if (counted) ke_running_begin();
         os_lock_leave(&lock);
         run_work(SN_CONTAINER(it, struct work, link));
+        if (counted) ke_running_end();
         if (ndk_verifying() && KeGetCurrentIrql() != PASSIVE_LEVEL) {
             ndk_violation(NDK_RULE_irql, "work item", NULL, "the routine returned at IRQL %u",
                           KeGetCurrentIrql());
@@ -232,6 +235,8 @@ static void dpc_thread(void *arg) {
         PKDEFERRED_ROUTINE routine = dpc->DeferredRoutine;
         PVOID context = dpc->DeferredContext, a1 = dpc->SystemArgument1, a2 = dpc->SystemArgument2;
         dpc->DpcData = NULL; /* from here on it may be queued again, or be gone */
+        bool counted = ndk_verifying();
+        if (counted) ke_running_begin();
         os_lock_leave(&lock);
         KIRQL old = KfRaiseIrql(DISPATCH_LEVEL);
         routine(dpc, context, a1, a2);
@@ -241,6 +246,7 @@ static void dpc_thread(void *arg) {
             KfRaiseIrql(DISPATCH_LEVEL);
         }
         KeLowerIrql(old);
+        if (counted) ke_running_end();
         os_lock_enter(&lock);
         done_locked();
     }
@@ -291,6 +297,13 @@ void ke_work_drain(void) {
     while (busy || !sn_list_empty(&works) || !sn_list_empty(&dpcs))
         os_cond_wait(&idle, &lock, OS_FOREVER);
     os_lock_leave(&lock);
+}
+
+bool ke_work_waits(void) {
+    enter();
+    bool waits = !sn_list_empty(&works) || !sn_list_empty(&dpcs) || !sn_list_empty(&timers);
+    os_lock_leave(&lock);
+    return waits;
 }
 
 VOID KeFlushQueuedDpcs(VOID) {
@@ -393,7 +406,8 @@ struct _KTHREAD {
     PKSTART_ROUTINE routine;
     PVOID context;
     jmp_buf end;
-    bool system; /* made by PsCreateSystemThread */
+    bool system;  /* made by PsCreateSystemThread */
+    bool counted; /* ke_running_thread_made */
 };
 static _Thread_local struct _KTHREAD *self;
 static _Thread_local struct _KTHREAD foreign; /* threads that were not */
@@ -409,6 +423,7 @@ static void put_thread(void *body) {
 
 static void run_thread(void *arg) {
     self = arg;
+    if (self->counted) ke_running_thread_begins();
     if (setjmp(self->end) == 0) self->routine(self->context);
     if (ndk_verifying() && KeGetCurrentIrql() != PASSIVE_LEVEL)
         ndk_violation(NDK_RULE_irql, "system thread", NULL, "the thread ended at IRQL %u",
@@ -416,6 +431,7 @@ static void run_thread(void *arg) {
     ke_dispatcher_enter();
     ke_signal_locked(&self->header, 1);
     ke_dispatcher_leave();
+    if (self->counted) ke_running_thread_ends();
     put_thread(self);
 }
 
@@ -434,9 +450,12 @@ NTSTATUS PsCreateSystemThread(PHANDLE handle, ULONG access, POBJECT_ATTRIBUTES a
     t->routine = routine;
     t->context = context;
     t->system = true;
+    t->counted = ndk_verifying();
+    if (t->counted) ke_running_thread_made();
     HANDLE h = ke_handle_open(KE_HANDLE_THREAD, t, put_thread);
     os_thread id;
     if (!h || os_thread_start(&id, "ndk-system", run_thread, t) != SN_OK) {
+        if (t->counted) ke_running_thread_unmade();
         if (h) {
             ZwClose(h);
             put_thread(t);

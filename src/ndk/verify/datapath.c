@@ -3,8 +3,9 @@
  * The verifier on the data path: tables of functions that check and then call the provider's own.
  * Adapters opened while the verifier is off never see them.
  *
- * A shadow stands for a queue pair from its creation to the close of the adapter. It has a record
- * of each request that the consumer cannot know to be over, and of the mappings that it uses.
+ * A shadow stands for a queue pair, or a shared receive queue, from its creation to the close of
+ * the adapter. It has a record of each request that the consumer cannot know to be over, and of the
+ * mappings that it uses.
  */
 #include <stdlib.h>
 #include "ndk/ndk.h"
@@ -20,10 +21,12 @@ struct record {
 };
 
 struct ndk_shadow {
-    struct sn_list link; /* [adapter lock] */
-    PVOID context;       /* the consumer's */
-    os_lock lock;        /* rank LEAF: everything below */
-    struct ndk_qp *qp;   /* NULL: closed */
+    struct sn_list link;       /* [adapter lock] */
+    PVOID context;             /* the consumer's */
+    struct ndk_shadow *shared; /* of the shared queue that its receives come from, or NULL */
+    os_lock lock;              /* rank LEAF: everything below */
+    struct ndk_qp *qp;         /* NULL: closed, or a shared queue's */
+    struct record *posting;    /* to a shared queue; its post has not returned */
     struct sn_list initiator, receive;
     uint32_t initiator_count, receive_count;
     uint32_t deferred; /* at the end of what was posted */
@@ -31,17 +34,30 @@ struct ndk_shadow {
 
 /* ---- shadows ---- */
 
-struct ndk_shadow *ndk_shadow_new(struct ndk_qp *qp) {
+static struct ndk_shadow *new_shadow(struct ndk_adapter *ad) {
     struct ndk_shadow *s = os_zalloc(sizeof *s);
     if (!s) return NULL;
-    s->context = qp->context;
-    s->qp = qp;
     os_lock_init(&s->lock, OS_RANK_LEAF);
     sn_list_init(&s->initiator);
     sn_list_init(&s->receive);
-    struct ndk_adapter *ad = qp->o.ad;
     os_lock_enter(&ad->lock);
     sn_list_push_back(&ad->shadows, &s->link);
+    os_lock_leave(&ad->lock);
+    return s;
+}
+
+struct ndk_shadow *ndk_shadow_new_shared(struct ndk_adapter *ad) {
+    return new_shadow(ad);
+}
+
+struct ndk_shadow *ndk_shadow_new(struct ndk_qp *qp) {
+    struct ndk_adapter *ad = qp->o.ad;
+    struct ndk_shadow *s = new_shadow(ad);
+    if (!s) return NULL;
+    s->context = qp->context;
+    s->qp = qp;
+    s->shared = qp->srq ? qp->srq->shadow : NULL;
+    os_lock_enter(&ad->lock);
     qp->receive_cq->attached_depth += qp->srq ? qp->srq->depth : qp->receive_depth;
     qp->initiator_cq->attached_depth += qp->initiator_depth;
     struct ndk_cq *small = NULL;
@@ -67,6 +83,23 @@ static void free_records(struct sn_list *list) {
         free_record(SN_CONTAINER(it, struct record, link));
 }
 
+/* Ends the oldest records until `left` remain. */
+static void end_oldest(struct ndk_shadow *s, uint32_t left) {
+    struct sn_list over;
+    sn_list_init(&over);
+    os_lock_enter(&s->lock);
+    for (; s->receive_count > left; s->receive_count--) {
+        if (s->posting && s->receive.next == &s->posting->link) break;
+        sn_list_push_back(&over, sn_list_pop(&s->receive));
+    }
+    os_lock_leave(&s->lock);
+    free_records(&over);
+}
+
+void ndk_shadow_shared_closed(struct ndk_shadow *s) {
+    end_oldest(s, 0);
+}
+
 void ndk_shadow_qp_closed(struct ndk_qp *qp) {
     struct ndk_shadow *s = qp->shadow;
     struct sn_list gone;
@@ -78,6 +111,8 @@ void ndk_shadow_qp_closed(struct ndk_qp *qp) {
     sn_list_splice(&gone, &s->receive);
     os_lock_leave(&s->lock);
     free_records(&gone);
+    /* What it took from a shared queue is over too, seen or not. Queue pairs take the oldest. */
+    if (s->shared) end_oldest(s->shared, rd_srq_queued(qp->srq->rd));
     if (deferred && !os_u32_load_relaxed(&qp->flushed))
         ndk_violation(NDK_RULE_deferred_tail, "NdkCloseQp", qp,
                       "the last %u requests are deferred; nothing ever started them", deferred);
@@ -135,19 +170,35 @@ static struct sn_list *queue_of(struct ndk_shadow *s, uint32_t type) {
     return type == RD_RECEIVE ? &s->receive : &s->initiator;
 }
 
+static struct sn_list *find_locked(struct sn_list *q, const struct rd_completion *c) {
+    SN_LIST_FOR(it, q) {
+        struct record *r = SN_CONTAINER(it, struct record, link);
+        if (r->ctx == c->request_context && r->type == c->type) return it;
+    }
+    return NULL;
+}
+
+/* Several queue pairs take from it, and their results come in any order. */
+static void shared_result(struct ndk_shadow *s, const struct rd_completion *c) {
+    os_lock_enter(&s->lock);
+    struct sn_list *it = find_locked(&s->receive, c);
+    if (it) {
+        sn_list_remove(it);
+        s->receive_count--;
+        if (s->posting && it == &s->posting->link) s->posting = NULL;
+    }
+    os_lock_leave(&s->lock);
+    if (it) free_record(SN_CONTAINER(it, struct record, link));
+}
+
 void ndk_shadow_result(struct ndk_shadow *s, const struct rd_completion *c) {
     struct sn_list over;
     struct ndk_adapter *ad = NULL;
     sn_list_init(&over);
+    if (s->shared && c->type == RD_RECEIVE) shared_result(s->shared, c);
     os_lock_enter(&s->lock);
     struct sn_list *q = queue_of(s, c->type);
-    struct sn_list *last = NULL;
-    SN_LIST_FOR(it, q) {
-        struct record *r = SN_CONTAINER(it, struct record, link);
-        if (r->ctx != c->request_context || r->type != c->type) continue;
-        last = it;
-        break;
-    }
+    struct sn_list *last = find_locked(q, c);
     while (last) { /* silent ones before it are over too */
         struct sn_list *it = sn_list_pop(q);
         sn_list_push_back(&over, it);
@@ -165,6 +216,7 @@ void ndk_shadow_result(struct ndk_shadow *s, const struct rd_completion *c) {
     struct ndk_mr *mr = region_by(ad, c->invalidated_token, true);
     if (mr) ndk_verify_mr_ended(mr);
     os_lock_leave(&ad->lock);
+    if (mr) ndk_token_ended(mr, "region", c->invalidated_token, "the peer's Send with Invalidate");
 }
 
 static struct record *new_record(void *ctx, uint32_t type) {
@@ -188,16 +240,18 @@ static void hold_lam(struct ndk_lam *set[LAMS], struct ndk_lam *lam) {
 
 /* ---- calls that must not overlap ---- */
 
-static bool begin(struct ndk_qp *qp, os_atomic_u32 *in_call, const char *call) {
-    if (!ndk_check_object(qp, NdkObjectTypeQp, call, DISPATCH_LEVEL)) return false;
+static bool begin(struct ndk_qp *qp, os_atomic_u32 *in_call, const char *call,
+                  struct ndk_call **in) {
+    if (!ndk_enter_object(qp, NdkObjectTypeQp, call, DISPATCH_LEVEL, in)) return false;
     if (os_u32_exchange_acq_rel(in_call, 1) != 0)
         ndk_violation(NDK_RULE_concurrent, call, qp,
                       "another thread is posting to the same queue now");
     return true;
 }
 
-static void end(os_atomic_u32 *in_call) {
+static void end(os_atomic_u32 *in_call, struct ndk_call *in) {
     os_u32_store_release(in_call, 0);
+    ndk_leave(&in);
 }
 
 /* ---- segments ---- */
@@ -282,6 +336,7 @@ static void check_segments(struct ndk_adapter *ad, const struct ndk_pd *pd, cons
 struct post {
     struct ndk_qp *qp;
     const char *call;
+    struct ndk_call *in;
     struct record *r;
     bool receive;
     ULONG flags;
@@ -299,7 +354,8 @@ static bool post_begin(struct post *p, NDK_QP *object, const char *call, uint32_
                        ULONG flags, ULONG allowed) {
     struct ndk_qp *qp = (struct ndk_qp *)object;
     *p = (struct post){ .qp = qp, .call = call, .receive = type == RD_RECEIVE, .flags = flags };
-    if (!begin(qp, p->receive ? &qp->receive_call : &qp->initiator_call, call)) return false;
+    if (!begin(qp, p->receive ? &qp->receive_call : &qp->initiator_call, call, &p->in))
+        return false;
     struct ndk_shadow *s = qp->shadow;
     ULONG depth = p->receive ? qp->receive_depth : qp->initiator_depth;
     if (flags & ~allowed)
@@ -369,7 +425,7 @@ static NTSTATUS post_end(struct post *p, NTSTATUS status) {
     }
     os_lock_leave(&s->lock);
     if (drop) free_record(drop);
-    end(p->receive ? &p->qp->receive_call : &p->qp->initiator_call);
+    end(p->receive ? &p->qp->receive_call : &p->qp->initiator_call, p->in);
     return status;
 }
 
@@ -417,11 +473,13 @@ static NTSTATUS v_write(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, 
 }
 
 /* The registration ends with this request; until then its mappings are in use. */
-static void take_registration(struct ndk_mr *mr, struct record *r) {
+static void take_registration(struct ndk_mr *mr, struct record *r, const char *how) {
     struct ndk_lam *lam[LAMS];
     os_lock_enter(&mr->lock);
+    bool registered = mr->state == NDK_MR_FAST_REGISTERED;
     end_registration_locked(mr, lam);
     os_lock_leave(&mr->lock);
+    if (registered) ndk_token_ended(mr, "region", rd_region_remote_token(mr->rd), how);
     for (size_t i = 0; i < LAMS; i++) {
         if (!lam[i]) continue;
         hold_lam(r->lam, lam[i]);
@@ -440,7 +498,7 @@ static NTSTATUS v_read(NDK_QP *qp, PVOID ctx, CONST NDK_SGE *sgl, ULONG count, U
         struct ndk_adapter *ad = p.qp->o.ad;
         os_lock_enter(&ad->lock);
         struct ndk_mr *mr = region_by(ad, sgl[0].MemoryRegionToken, false);
-        if (mr && mr->fast) take_registration(mr, p.r);
+        if (mr && mr->fast) take_registration(mr, p.r, "NdkRead with local invalidation");
         os_lock_leave(&ad->lock);
     }
     post_go(&p);
@@ -570,9 +628,11 @@ static NTSTATUS v_invalidate(NDK_QP *qp, PVOID ctx, NDK_OBJECT_HEADER *what, ULO
             ndk_violation(NDK_RULE_mr_state, call, mr,
                           "not registered; perhaps the peer has invalidated it");
     }
+    if (!mr && what->ObjectType == NdkObjectTypeMw)
+        ndk_token_ended(what, "window", rd_window_token(((struct ndk_mw *)what)->rd), call);
     if (mr && mr->fast) {
         if (p.r)
-            take_registration(mr, p.r);
+            take_registration(mr, p.r, call);
         else
             ndk_verify_mr_ended(mr);
     }
@@ -582,7 +642,7 @@ static NTSTATUS v_invalidate(NDK_QP *qp, PVOID ctx, NDK_OBJECT_HEADER *what, ULO
 
 static VOID v_flush(NDK_QP *object) {
     struct ndk_qp *qp = (struct ndk_qp *)object;
-    if (!ndk_check_object(object, NdkObjectTypeQp, "NdkFlush", DISPATCH_LEVEL)) return;
+    NDK_ENTER(object, NdkObjectTypeQp, "NdkFlush", );
     struct ndk_shadow *s = qp->shadow;
     os_lock_enter(&s->lock);
     uint32_t deferred = s->deferred;
@@ -611,42 +671,48 @@ const NDK_QP_DISPATCH ndk_verify_qp_dispatch = {
 
 /* ---- completion queues ---- */
 
-static bool cq_begin(NDK_CQ *object, const char *call) {
+static bool cq_begin(NDK_CQ *object, const char *call, struct ndk_call **in) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
-    if (!ndk_check_object(object, NdkObjectTypeCq, call, DISPATCH_LEVEL)) return false;
+    if (!ndk_enter_object(object, NdkObjectTypeCq, call, DISPATCH_LEVEL, in)) return false;
     if (os_u32_exchange_acq_rel(&cq->in_call, 1) != 0)
         ndk_violation(NDK_RULE_concurrent, call, object,
                       "another thread takes results from, or arms, this queue now");
     return true;
 }
 
-static ULONG cq_end(NDK_CQ *object, ULONG n, ULONG asked) {
+static ULONG cq_end(NDK_CQ *object, ULONG n, ULONG asked, struct ndk_call *in) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
     os_u32_store_relaxed(&cq->polled, 1);
     if (n < asked) os_u32_store_relaxed(&cq->unanswered, 0);
-    end(&cq->in_call);
+    end(&cq->in_call, in);
     return n;
 }
 
-static VOID v_arm(NDK_CQ *cq, ULONG type) {
-    if (!cq_begin(cq, "NdkArmCq")) return;
+static VOID v_arm(NDK_CQ *object, ULONG type) {
+    struct ndk_cq *cq = (struct ndk_cq *)object;
+    struct ndk_call *in = NULL;
+    if (!cq_begin(object, "NdkArmCq", &in)) return;
     if (type > NDK_CQ_NOTIFY_SOLICITED)
         ndk_violation(NDK_RULE_flags, "NdkArmCq", cq, "type %u", type);
-    os_u32_store_relaxed(&((struct ndk_cq *)cq)->unanswered, 0);
-    if (type <= NDK_CQ_NOTIFY_SOLICITED)
-        os_u32_store_relaxed(&((struct ndk_cq *)cq)->ever_armed, 1);
-    end(&((struct ndk_cq *)cq)->in_call); /* the callback may come before the arm returns */
-    ndk_cq_dispatch.NdkArmCq(cq, type);
+    os_u32_store_relaxed(&cq->unanswered, 0);
+    if (type <= NDK_CQ_NOTIFY_SOLICITED) {
+        os_u32_store_relaxed(&cq->ever_armed, 1);
+        os_u32_store_release(&cq->armed, 1);
+    }
+    end(&cq->in_call, in); /* the callback may come, and close the queue, before the arm returns */
+    ndk_cq_dispatch.NdkArmCq(object, type);
 }
 
 static ULONG v_results(NDK_CQ *cq, NDK_RESULT out[], ULONG count) {
-    if (!cq_begin(cq, "NdkGetCqResults")) return 0;
-    return cq_end(cq, ndk_verify_take(cq, out, count), count);
+    struct ndk_call *in = NULL;
+    if (!cq_begin(cq, "NdkGetCqResults", &in)) return 0;
+    return cq_end(cq, ndk_verify_take(cq, out, count), count, in);
 }
 
 static ULONG v_results_ex(NDK_CQ *cq, NDK_RESULT_EX out[], ULONG count) {
-    if (!cq_begin(cq, "NdkGetCqResultsEx")) return 0;
-    return cq_end(cq, ndk_verify_take_ex(cq, out, count), count);
+    struct ndk_call *in = NULL;
+    if (!cq_begin(cq, "NdkGetCqResultsEx", &in)) return 0;
+    return cq_end(cq, ndk_verify_take_ex(cq, out, count), count, in);
 }
 
 static NTSTATUS v_resize(NDK_CQ *cq, ULONG depth, NDK_FN_REQUEST_COMPLETION *on_done, PVOID ctx) {
@@ -687,10 +753,34 @@ static NTSTATUS v_modify(NDK_SRQ *srq, ULONG depth, ULONG threshold,
     return ndk_srq_dispatch.NdkModifySrq(srq, depth, threshold, on_done, ctx);
 }
 
+/* As post_go and post_end. */
+static void shared_go(struct ndk_shadow *s, struct record *r) {
+    if (!r) return;
+    os_lock_enter(&s->lock);
+    sn_list_push_back(&s->receive, &r->link);
+    s->receive_count++;
+    s->posting = r;
+    os_lock_leave(&s->lock);
+}
+
+static void shared_end(struct ndk_shadow *s, struct record *r, bool posted) {
+    if (!r) return;
+    os_lock_enter(&s->lock);
+    bool drop = !posted && s->posting == r; /* else r may be gone */
+    if (s->posting == r) s->posting = NULL;
+    if (drop) {
+        sn_list_remove(&r->link);
+        s->receive_count--;
+    }
+    os_lock_leave(&s->lock);
+    if (drop) free_record(r);
+}
+
 static NTSTATUS v_srq_receive(NDK_SRQ *object, PVOID ctx, CONST NDK_SGE *sgl, ULONG count) {
     struct ndk_srq *srq = (struct ndk_srq *)object;
     const char *call = "NdkSrqReceive";
-    if (!ndk_check_object(object, NdkObjectTypeSrq, call, DISPATCH_LEVEL))
+    struct ndk_call *in = NULL;
+    if (!ndk_enter_object(object, NdkObjectTypeSrq, call, DISPATCH_LEVEL, &in))
         return STATUS_INVALID_PARAMETER;
     if (os_u32_exchange_acq_rel(&srq->in_call, 1) != 0)
         ndk_violation(NDK_RULE_concurrent, call, object,
@@ -698,13 +788,16 @@ static NTSTATUS v_srq_receive(NDK_SRQ *object, PVOID ctx, CONST NDK_SGE *sgl, UL
     if (count > srq->max_sge)
         ndk_violation(NDK_RULE_limits, call, object, "%u segments, the limit is %u", count,
                       srq->max_sge);
+    struct record *r = new_record(ctx, RD_RECEIVE);
     check_segments(srq->o.ad, (struct ndk_pd *)srq->o.uses[0], srq, call, sgl, count, USE_RECEIVE,
-                   NULL);
+                   r);
+    shared_go(srq->shadow, r);
     NTSTATUS status = ndk_srq_dispatch.NdkSrqReceive(object, ctx, sgl, count);
+    shared_end(srq->shadow, r, status == STATUS_SUCCESS);
     if (status == STATUS_INSUFFICIENT_RESOURCES && !os_u32_load_relaxed(&ndk_options.fail_posts))
         ndk_violation(NDK_RULE_queue_overrun, call, object,
                       "the queue holds %u receives, and is full", srq->depth);
-    end(&srq->in_call);
+    end(&srq->in_call, in);
     return status;
 }
 

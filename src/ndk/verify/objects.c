@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is alive, and which requests are pending. Kept while the verifier is on.
- *
- * A context on a stack is watched: as long as its request is pending, the thread that issued it may
- * not leave the frame. Each later call of that thread shows how deep its stack still is.
+ * What is alive, and what of it can still call the consumer. Kept while the verifier is on.
  */
 #include <stdlib.h>
 #include "ndk/ndk.h"
@@ -22,27 +19,22 @@ static struct {
     uint32_t type;
 } graves[GRAVES];
 
-struct pending {
-    struct sn_list link;
-    const void *ctx, *object;
-    const char *call;
-    uint64_t thread;
-    bool on_stack, reported;
-};
-
-static os_lock lock; /* rank LEAF: graves, pendings */
-static struct sn_list pendings;
-static uint32_t grave_at, pending_count;
+static os_lock lock; /* rank LEAF: graves */
+static uint32_t grave_at;
 static os_once once = OS_ONCE_INIT;
 
 static const char *memory_in_use(const void *p, size_t len, const MDL *mdl);
-static void wait_timed_out(const void *object);
-static void check_stack(const void *frame);
 
 static void init(void) {
     os_lock_init(&lock, OS_RANK_LEAF);
-    sn_list_init(&pendings);
-    static const struct ke_hooks hooks = { check_stack, wait_timed_out, memory_in_use };
+    ndk_requests_init();
+    static const struct ke_hooks hooks = { .on_call = ndk_requests_on_call,
+                                           .on_wait_timeout = ndk_requests_on_timeout,
+                                           .on_event_init = ndk_requests_on_event_init,
+                                           .on_event_set = ndk_requests_on_event_set,
+                                           .inline_for = ndk_requests_inline_for,
+                                           .source = ndk_source,
+                                           .memory_in_use = memory_in_use };
     ke_hooks_set(&hooks);
 }
 
@@ -102,6 +94,13 @@ bool ndk_check_object_at(const void *p, NDK_OBJECT_TYPE type, const char *call, 
     return true;
 }
 
+bool ndk_enter_object_at(const void *o, NDK_OBJECT_TYPE type, const char *call, KIRQL max,
+                         const void *frame, struct ndk_call **in) {
+    if (!ndk_check_object_at(o, type, call, max, frame)) return false;
+    *in = ndk_call_begin(o, call);
+    return true;
+}
+
 /* The close of o starts: is something that depends on it still open? */
 void ndk_live_closing(struct ndk_object *o, const char *call) {
     if (os_u32_load_acquire(&o->closing)) {
@@ -109,6 +108,10 @@ void ndk_live_closing(struct ndk_object *o, const char *call) {
                       ndk_type_name(o->header.ObjectType));
         return;
     }
+    const char *inside = ndk_call_elsewhere(o);
+    if (inside)
+        ndk_violation(NDK_RULE_close_in_call, call, o, "another thread is inside %s of this %s",
+                      inside, ndk_type_name(o->header.ObjectType));
     const struct ndk_object *child = NULL;
     uint32_t type = 0;
     os_lock_enter(&o->ad->lock);
@@ -128,89 +131,59 @@ void ndk_live_closing(struct ndk_object *o, const char *call) {
 }
 
 void ndk_check_callback(const void *callback, const char *call, const char *which) {
-    if (!callback && ndk_verifying())
+    if (!ndk_verifying()) return;
+    if (!callback)
         ndk_violation(NDK_RULE_null_callback, call, NULL, "%s is NULL", which);
+    else if (!ndk_is_code(callback))
+        ndk_violation(NDK_RULE_bad_callback, call, callback, "%s is no code of a loaded module",
+                      which);
 }
 
-/* ---- pending requests ---- */
+/* ---- what can still call the consumer ---- */
 
-void ndk_pending_add(const void *ctx, const void *object, const char *call) {
-    if (!ndk_verifying() || !ctx) return;
-    struct pending *p = calloc(1, sizeof *p);
-    if (!p) return;
-    p->ctx = ctx;
-    p->object = object;
-    p->call = call;
-    p->thread = os_thread_self();
-    p->on_stack = ndk_on_this_stack(ctx);
-    const char *shared = NULL;
-    os_lock_enter(&lock);
-    SN_LIST_FOR(it, &pendings) {
-        struct pending *q = SN_CONTAINER(it, struct pending, link);
-        if (q->ctx == ctx) shared = q->call;
+static const char *object_source(struct ndk_object *o) {
+    if (os_u32_load_acquire(&o->closing)) return NULL; /* its close is a pending request */
+    switch (o->header.ObjectType) {
+    case NdkObjectTypeListener:
+        return ((struct ndk_listener *)o)->listening ? "a listener" : NULL;
+    case NdkObjectTypeCq: {
+        struct ndk_cq *cq = (struct ndk_cq *)o;
+        return os_u32_load_acquire(&cq->armed) && cq->attached_depth ? "an armed CQ" : NULL;
     }
-    sn_list_push_back(&pendings, &p->link);
-    pending_count++;
-    os_lock_leave(&lock);
-    if (shared)
-        ndk_warning(NDK_RULE_context_reused, call, ctx,
-                    "a pending %s has the same context; whose status will it hold?", shared);
+    case NdkObjectTypeSrq:
+        return ndk_srq_armed((struct ndk_srq *)o) ? "an armed SRQ" : NULL;
+    case NdkObjectTypeConnector: {
+        struct os_addr here, there;
+        return ndk_connector_is_up((struct ndk_connector *)o, &here, &there) ? "a connection"
+                                                                             : NULL;
+    }
+    default:
+        return NULL;
+    }
 }
 
-void ndk_pending_remove(const void *ctx, const void *object) {
-    if (!ctx) return;
-    struct pending *found = NULL;
-    ndk_verify_init();
-    os_lock_enter(&lock);
-    SN_LIST_FOR(it, &pendings) {
-        struct pending *p = SN_CONTAINER(it, struct pending, link);
-        if (p->ctx != ctx || p->object != object) continue;
-        sn_list_remove(it);
-        pending_count--;
-        found = p;
-        break;
+static const char *adapter_source(struct ndk_adapter *ad, const void *p, size_t len,
+                                  const MDL *mdl) {
+    const char *source = NULL;
+    (void)p;
+    (void)len;
+    (void)mdl;
+    os_lock_enter(&ad->lock);
+    SN_LIST_FOR(it, &ad->objects) {
+        struct ndk_object *o = SN_CONTAINER(it, struct ndk_object, all);
+        if (!source) source = object_source(o);
+        if (!source && !ndk_strand_idle(ad, &o->strand)) source = "a callback";
     }
-    os_lock_leave(&lock);
-    free(found);
+    os_lock_leave(&ad->lock);
+    if (source) return source;
+    os_lock_enter(&ad->work_lock);
+    if (!sn_list_empty(&ad->delayed)) source = "a callback";
+    os_lock_leave(&ad->work_lock);
+    return source;
 }
 
-static void check_stack(const void *frame) {
-    const char *here = frame;
-    struct pending bad = { 0 };
-    uint64_t self = os_thread_self();
-    os_lock_enter(&lock);
-    SN_LIST_FOR(it, &pendings) {
-        struct pending *p = SN_CONTAINER(it, struct pending, link);
-        if (!p->on_stack || p->reported || p->thread != self) continue;
-        if ((const char *)p->ctx >= here) continue; /* its frame is still there */
-        p->reported = true;
-        bad = *p;
-        break;
-    }
-    os_lock_leave(&lock);
-    if (bad.ctx)
-        ndk_violation(NDK_RULE_dead_stack, bad.call, bad.ctx,
-                      "the context of this pending request was on the stack, and its function "
-                      "has returned");
-}
-
-enum { SAME_STRUCTURE = 256 }; /* an event this near to a context belongs to it */
-
-static void wait_timed_out(const void *object) {
-    const char *call = NULL;
-    const void *ctx = NULL;
-    os_lock_enter(&lock);
-    SN_LIST_FOR(it, &pendings) {
-        struct pending *p = SN_CONTAINER(it, struct pending, link);
-        uintptr_t a = (uintptr_t)p->ctx, b = (uintptr_t)object;
-        if ((a > b ? a - b : b - a) >= SAME_STRUCTURE) continue;
-        call = p->call;
-        ctx = p->ctx;
-    }
-    os_lock_leave(&lock);
-    if (call)
-        ndk_warning(NDK_RULE_wait_abandoned, "KeWaitForSingleObject", object,
-                    "the wait is over, but the %s with context %p is still pending", call, ctx);
+const char *ndk_source(void) {
+    return ndk_requests_pending() ? "a request" : ndk_each_adapter(adapter_source, NULL, 0, NULL);
 }
 
 /* ---- memory ---- */

@@ -9,8 +9,10 @@
     X(irql, "a routine is called at an IRQL that it allows") \
     X(callback_context, "a callback of the provider does not wait for the provider") \
     X(null_callback, "a callback that the interface requires is not NULL") \
+    X(bad_callback, "a callback is a function of a loaded module") \
     X(use_after_close, "an object is not used once its close was started") \
     X(double_close, "an object is closed once") \
+    X(close_in_call, "an object is not closed while another thread is inside one of its functions") \
     X(bad_object, "an object pointer names a live object of the right type") \
     X(parent_first, "children are closed before what they depend on") \
     X(leak, "everything is closed, released and freed before the end") \
@@ -18,7 +20,8 @@
     X(dead_stack, "a request's context outlives the request") \
     X(wait_abandoned, "a wait for a pending request is not given up") \
     X(context_reused, "pending requests do not share a context") \
-    X(event_reinit, "an event is not initialised again while somebody waits for it") \
+    X(event_reinit, "an event is not initialised again while it is waited for or will be set") \
+    X(dead_wait, "a wait can end") \
     X(queue_overrun, "no more requests are outstanding than the queue is deep") \
     X(cq_too_small, "a completion queue holds what its queue pairs can have outstanding") \
     X(limits, "a request stays within the limits of its queue pair and adapter") \
@@ -29,6 +32,7 @@
     X(virtual_for_logical, "the privileged token goes with logical addresses of a live mapping") \
     X(remote_token_local, "a remote token is for the peer, not for a local segment") \
     X(stale_token, "a token is not used after its invalidation") \
+    X(remote_access, "the peer uses only memory that it was given and that it still has") \
     X(read_sink, "a Read's target may be written") \
     X(lam_in_use, "a mapping is released after everything that uses it completed") \
     X(bad_lam, "a mapping that is released was built and not released before") \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,4 +51,20 @@ bool ndk_on_this_stack(const void *p) {
         pthread_attr_destroy(&attr);
     }
     return (const char *)p >= low && (const char *)p < high;
+}
+
+static int has_code(struct dl_phdr_info *module, size_t size, void *arg) {
+    uintptr_t p = *(const uintptr_t *)arg;
+    (void)size;
+    for (size_t i = 0; i < module->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &module->dlpi_phdr[i];
+        uintptr_t first = (uintptr_t)module->dlpi_addr + h->p_vaddr;
+        if (h->p_type == PT_LOAD && (h->p_flags & PF_X) && p - first < h->p_memsz) return 1;
+    }
+    return 0;
+}
+
+bool ndk_is_code(const void *p) {
+    uintptr_t at = (uintptr_t)p;
+    return dl_iterate_phdr(has_code, &at) != 0;
 }
