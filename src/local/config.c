@@ -3,14 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef LO_USE_DEFAULT
-#define LO_USE_DEFAULT LO_USE_AUTO
-#endif
-
 struct lo_config lo_config_get(void) {
     const char *use = getenv("SOFTND_TRANSPORT"), *copy = getenv("SOFTND_LOCAL_COPY");
     const char *capture = getenv("SOFTND_CAPTURE");
-    struct lo_config cfg = { .use = LO_USE_DEFAULT,
+    struct lo_config cfg = { .use = LO_USE_AUTO,
                              .direct_copy = !copy || strcmp(copy, "shared") != 0 };
     if (capture && *capture) cfg.use = LO_USE_NEVER;
     if (use && strcmp(use, "iwarp") == 0) cfg.use = LO_USE_NEVER;

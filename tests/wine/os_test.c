@@ -5,6 +5,7 @@
 #include <winsock2.h>
 #include <windows.h>
 #include "os/io/addr.h"
+#include "os/io/local_sock.h"
 #include "os/io/peer_copy.h"
 #include "os/io/poller.h"
 #include "os/io/shm.h"
@@ -798,6 +799,397 @@ static void peer_copy_from_and_to_this_process(void) {
     os_peer_close(&peer);
 }
 
+/* ---- local sockets ---- */
+
+/* A name that nobody else has. */
+static const char *fresh_name(void) {
+    static char name[64];
+    uint64_t random;
+    os_random_bytes(&random, sizeof random);
+    snprintf(name, sizeof name, "softnd-test-%u-%016llx", os_process_id(),
+             (unsigned long long)random);
+    return name;
+}
+
+static void make_local_pair(os_sock s[2]) {
+    os_sock listener;
+    const char *name = fresh_name();
+    CHECK_EQ(os_local_listen(name, 0, &listener), SN_OK);
+    CHECK_EQ(os_local_connect(name, &s[0]), SN_OK);
+    CHECK_EQ(os_local_accept(listener, &s[1]), SN_OK);
+    os_sock_close(listener, false);
+}
+
+static void local_name_is_taken_until_closed(void) {
+    os_sock a, b, c, d;
+    char name[OS_LOCAL_NAME_MAX + 2];
+    snprintf(name, sizeof name, "%s", fresh_name());
+    CHECK_EQ(os_local_connect(name, &c), SN_E_REFUSED);
+    CHECK_EQ(os_local_listen(name, 0, &a), SN_OK);
+    CHECK_EQ(os_local_listen(name, 0, &b), SN_E_ADDR_IN_USE);
+    CHECK_EQ(b, OS_SOCK_NONE);
+    CHECK_EQ(os_local_connect(name, &c), SN_OK);
+    CHECK_EQ(os_local_accept(a, &d), SN_OK);
+    CHECK_EQ(os_local_accept(a, &b), SN_E_AGAIN);
+    CHECK_EQ(os_local_accept(c, &b), SN_E_STATE);
+    os_sock_close(a, false);
+    /* Its connections live, and are no listener. */
+    CHECK_EQ(os_local_connect(name, &b), SN_E_REFUSED);
+    CHECK_EQ(os_local_listen(name, 0, &a), SN_OK);
+    CHECK_EQ(os_local_connect(name, &b), SN_OK);
+    os_sock_close(a, false);
+    os_sock_close(b, false);
+    os_sock_close(c, false);
+    os_sock_close(d, false);
+    memset(name, 'n', sizeof name);
+    name[OS_LOCAL_NAME_MAX + 1] = 0;
+    CHECK_EQ(os_local_listen(name, 0, &a), SN_E_PARAM);
+    CHECK_EQ(os_local_connect("", &a), SN_E_PARAM);
+}
+
+static void local_queue_that_is_full_says_again(void) {
+    os_sock listener, s[64], t;
+    const char *name = fresh_name();
+    sn_status st = SN_OK;
+    int n = 0;
+    CHECK_EQ(os_local_listen(name, 3, &listener), SN_OK);
+    while (n < 64 && (st = os_local_connect(name, &s[n])) == SN_OK)
+        n++;
+    CHECK_EQ(st, SN_E_AGAIN);
+    CHECK_EQ(n, 3);
+    CHECK_EQ(os_local_accept(listener, &t), SN_OK);
+    os_sock_close(t, false);
+    CHECK_EQ(os_local_connect(name, &t), SN_OK);
+    os_sock_close(t, false);
+    while (n-- > 0)
+        os_sock_close(s[n], false);
+    os_sock_close(listener, false);
+}
+
+static void local_peer_is_this_process_and_user(void) {
+    os_sock s[2];
+    make_local_pair(s);
+    for (int i = 0; i < 2; i++) {
+        struct os_local_peer p;
+        CHECK_EQ(os_local_peer_info(s[i], &p), SN_OK);
+        CHECK_EQ(p.pid, os_process_id());
+        CHECK(p.same_user);
+    }
+    close_pair(s);
+}
+
+static void local_messages_keep_their_bounds(void) {
+    static char big[OS_LOCAL_MSG_MAX + 1], in[OS_LOCAL_MSG_MAX];
+    os_sock s[2];
+    size_t got;
+    make_local_pair(s);
+    CHECK_EQ(os_local_recv(s[1], in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
+    CHECK_EQ(os_local_send(s[0], "one", 3, NULL, 0), SN_OK);
+    CHECK_EQ(os_local_send(s[0], "three", 5, NULL, 0), SN_OK);
+    CHECK_EQ(os_local_send(s[0], "too long", 8, NULL, 0), SN_OK);
+    CHECK_EQ(os_local_send(s[0], "next", 4, NULL, 0), SN_OK);
+    CHECK_EQ(os_local_recv(s[1], in, sizeof in, &got, NULL, NULL), SN_OK);
+    CHECK_EQ(got, 3);
+    CHECK_BYTES(in, "one", 3);
+    CHECK_EQ(os_local_recv(s[1], in, 5, &got, NULL, NULL), SN_OK);
+    CHECK_EQ(got, 5);
+    CHECK_EQ(os_local_recv(s[1], in, 5, &got, NULL, NULL), SN_E_WIRE);
+    CHECK_EQ(os_local_recv(s[1], in, 5, &got, NULL, NULL), SN_OK);
+    CHECK_BYTES(in, "next", 4);
+    memset(big, 'b', sizeof big);
+    CHECK_EQ(os_local_send(s[1], big, OS_LOCAL_MSG_MAX, NULL, 0), SN_OK);
+    CHECK_EQ(os_local_recv(s[0], in, sizeof in, &got, NULL, NULL), SN_OK);
+    CHECK_EQ(got, OS_LOCAL_MSG_MAX);
+    CHECK_BYTES(in, big, got);
+    CHECK_EQ(os_local_send(s[1], big, OS_LOCAL_MSG_MAX + 1, NULL, 0), SN_E_TOO_LONG);
+    CHECK_EQ(os_local_send(s[1], big, 0, NULL, 0), SN_E_PARAM);
+    CHECK_EQ(os_local_recv(s[1], big, 0, &got, NULL, NULL), SN_E_PARAM);
+    CHECK_EQ(os_local_send(s[1], (void *)16, 4, NULL, 0), SN_E_FAULT);
+    close_pair(s);
+}
+
+static void local_queue_without_room_loses_nothing(void) {
+    static char msg[OS_LOCAL_MSG_MAX];
+    os_sock s[2];
+    uint32_t sent = 0, seen = 0;
+    sn_status st;
+    size_t got;
+    make_local_pair(s);
+    for (;; sent++) {
+        memcpy(msg, &sent, 4);
+        if (sent == 10000 || (st = os_local_send(s[0], msg, sizeof msg, NULL, 0)) != SN_OK) break;
+    }
+    CHECK_EQ(st, SN_E_AGAIN);
+    CHECK(sent > 4);
+    while (os_local_recv(s[1], msg, sizeof msg, &got, NULL, NULL) == SN_OK) {
+        CHECK_EQ(got, sizeof msg);
+        CHECK(memcmp(msg, &seen, 4) == 0);
+        seen++;
+    }
+    CHECK_EQ(seen, sent);
+    CHECK_EQ(os_local_send(s[0], msg, 1, NULL, 0), SN_OK);
+    /* One that waits for room while its socket is closed. */
+    while (os_local_send(s[0], msg, sizeof msg, NULL, 0) == SN_OK)
+        ;
+    close_pair(s);
+}
+
+/* What the same user writes into the pipe beside us. */
+static void local_peer_that_writes_nonsense_is_gone(void) {
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } bad[] = {
+        { "NSnonsense that is long enough for a head", 41 },
+        { "\x4E\x53\x09\x00\x01\x00\x00\x00x", 9 }, /* nine handles */
+        { "\x4E\x53\x00\x00\xFF\xFF\xFF\xFFx", 9 },
+        { "\x4E\x53\x00\x00\x00\x00\x00\x00x", 9 }, /* no bytes */
+    };
+    char path[128], in[64];
+    size_t got;
+    DWORD n;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        os_sock listener, s;
+        struct os_poller *p = new_poller();
+        struct os_poll_event ev[1];
+        const char *name = fresh_name();
+        CHECK_EQ(os_local_listen(name, 0, &listener), SN_OK);
+        snprintf(path, sizeof path, "\\\\.\\pipe\\%s", name);
+        HANDLE h = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_EXISTING, 0, NULL);
+        CHECK(h != INVALID_HANDLE_VALUE);
+        CHECK_EQ(os_local_accept(listener, &s), SN_OK);
+        CHECK_EQ(os_poller_add(p, s, 1, OS_POLL_IN), SN_OK);
+        /* A part is no message, and does not keep the poller busy. */
+        CHECK(WriteFile(h, "\x4E\x53", 2, &n, NULL));
+        CHECK_EQ(os_poller_wait(p, ev, 1, 20 * SECOND), 1);
+        CHECK_EQ(os_local_recv(s, in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
+        CHECK_EQ(os_poller_wait(p, ev, 1, 5 * OS_NS_PER_MS), 0);
+        CHECK(WriteFile(h, bad[i].bytes + 2, (DWORD)bad[i].len - 2, &n, NULL));
+        CHECK_EQ(os_local_recv(s, in, sizeof in, &got, NULL, NULL), SN_E_PEER_GONE);
+        CloseHandle(h);
+        os_poller_destroy(p);
+        os_sock_close(s, false);
+        os_sock_close(listener, false);
+    }
+}
+
+static void local_close_gives_the_rest_then_eof(void) {
+    os_sock s[2];
+    char in[8];
+    size_t got;
+    struct os_poller *p = new_poller();
+    struct os_poll_event ev[2];
+    make_local_pair(s);
+    CHECK_EQ(os_poller_add(p, s[1], 7, OS_POLL_IN), SN_OK);
+    CHECK_EQ(os_poller_add(p, s[1], 7, OS_POLL_IN), SN_E_BUSY);
+    CHECK_EQ(os_poller_wait(p, ev, 2, 0), 0);
+    CHECK_EQ(os_local_send(s[0], "last", 4, NULL, 0), SN_OK);
+    os_sock_close(s[0], false);
+    for (int i = 0; i < 3; i++) { /* level triggered */
+        CHECK_EQ(os_poller_wait(p, ev, 2, 20 * SECOND), 1);
+        CHECK_EQ(ev[0].key, 7);
+        CHECK(ev[0].events & OS_POLL_IN);
+    }
+    CHECK_EQ(os_local_recv(s[1], in, sizeof in, &got, NULL, NULL), SN_OK);
+    CHECK_EQ(got, 4);
+    do /* a report from before that may still be under way */
+        CHECK_EQ(os_poller_wait(p, ev, 2, 20 * SECOND), 1);
+    while (!(ev[0].events & OS_POLL_HUP));
+    CHECK_EQ(os_local_recv(s[1], in, sizeof in, &got, NULL, NULL), SN_E_EOF);
+    CHECK_EQ(os_local_send(s[1], "x", 1, NULL, 0), SN_E_PEER_GONE);
+    os_poller_remove(p, s[1]);
+    CHECK_EQ(os_poller_wait(p, ev, 2, 0), 0);
+    os_sock_close(s[1], false);
+    os_poller_destroy(p);
+}
+
+static void local_handle_arrives_usable(void) {
+    os_sock s[2];
+    struct os_shm a, b;
+    char in[8];
+    size_t got, count;
+    os_handle h[OS_LOCAL_HANDLES_MAX], out[OS_LOCAL_HANDLES_MAX + 1];
+    make_local_pair(s);
+    CHECK_EQ(os_shm_create(5000, &a), SN_OK);
+    for (int i = 0; i <= OS_LOCAL_HANDLES_MAX; i++)
+        out[i] = a.handle;
+    CHECK_EQ(os_local_send(s[0], "map", 3, out, OS_LOCAL_HANDLES_MAX + 1), SN_E_PARAM);
+    CHECK_EQ(os_local_send(s[0], "map", 3, out, OS_LOCAL_HANDLES_MAX), SN_OK);
+    memcpy(a.base, "hello", 5);
+    os_shm_close(&a); /* they are the receiver's to take all the same */
+    count = OS_LOCAL_HANDLES_MAX;
+    CHECK_EQ(os_local_recv(s[1], in, sizeof in, &got, h, &count), SN_OK);
+    CHECK_EQ(count, OS_LOCAL_HANDLES_MAX);
+    CHECK_EQ(os_shm_open(h[0], 5000, &b), SN_OK);
+    CHECK_BYTES(b.base, "hello", 5);
+    for (int i = 1; i < OS_LOCAL_HANDLES_MAX; i++)
+        os_handle_close(h[i]);
+    os_handle bad = 0x7ffffff0;
+    CHECK_EQ(os_local_send(s[0], "x", 1, &bad, 1), SN_E_HANDLE);
+    CHECK_EQ(os_local_send(s[0], "two", 3, &b.handle, 1), SN_OK);
+    count = 0;
+    CHECK_EQ(os_local_recv(s[1], in, sizeof in, &got, h, &count), SN_E_WIRE);
+    CHECK_EQ(count, 0);
+    /* Whose sender is gone may be somebody else's by now. */
+    CHECK_EQ(os_local_send(s[0], "map", 3, &b.handle, 1), SN_OK);
+    os_sock_close(s[0], false);
+    count = 1;
+    CHECK_EQ(os_local_recv(s[1], in, sizeof in, &got, h, &count), SN_E_PEER_GONE);
+    CHECK_EQ(count, 0);
+    os_shm_close(&b);
+    os_sock_close(s[1], false);
+}
+
+/* Many connect at once, and a thread that polls for them accepts all. */
+static void dial_five(void *arg) {
+    for (int i = 0; i < 5; i++) {
+        os_sock s;
+        sn_status st;
+        while ((st = os_local_connect(arg, &s)) == SN_E_AGAIN)
+            os_thread_yield();
+        CHECK_EQ(st, SN_OK);
+        CHECK_EQ(os_local_send(s, "hello", 5, NULL, 0), SN_OK);
+        os_sock_close(s, false);
+    }
+}
+
+static void local_listener_is_reported_for_each_that_connects(void) {
+    enum { DIALLERS = 4, ALL = 5 * DIALLERS };
+    struct os_poller *p = new_poller();
+    struct os_poll_event ev[8];
+    os_sock listener, s[ALL];
+    os_thread t[DIALLERS];
+    const char *name = fresh_name();
+    uint32_t accepted = 0, heard = 0;
+    CHECK_EQ(os_local_listen(name, 0, &listener), SN_OK);
+    CHECK_EQ(os_poller_add(p, listener, 1000, OS_POLL_IN), SN_OK);
+    for (int i = 0; i < DIALLERS; i++)
+        CHECK_EQ(os_thread_start(&t[i], "dialler", dial_five, (void *)(uintptr_t)name), SN_OK);
+    uint64_t deadline = os_now_ns() + 20 * SECOND;
+    while (heard < ALL) {
+        CHECK(os_now_ns() < deadline);
+        size_t n = os_poller_wait(p, ev, 8, 20 * SECOND);
+        for (size_t i = 0; i < n; i++) {
+            char in[8];
+            size_t got;
+            if (ev[i].key == 1000) {
+                /* One at a time: level triggered, so the others are told again. */
+                if (accepted == ALL || os_local_accept(listener, &s[accepted]) != SN_OK) continue;
+                CHECK_EQ(os_poller_add(p, s[accepted], accepted, OS_POLL_IN), SN_OK);
+                accepted++;
+            } else if (os_local_recv(s[ev[i].key], in, sizeof in, &got, NULL, NULL) == SN_OK) {
+                CHECK_EQ(got, 5);
+                heard++;
+            }
+        }
+    }
+    for (int i = 0; i < DIALLERS; i++)
+        os_thread_join(t[i]);
+    CHECK_EQ(accepted, ALL);
+    os_poller_remove(p, listener);
+    os_sock_close(listener, false);
+    while (accepted-- != 0) {
+        os_poller_remove(p, s[accepted]);
+        os_sock_close(s[accepted], false);
+    }
+    os_poller_destroy(p);
+}
+
+static void local_sockets_leave_no_handle(void) {
+    DWORD before, after;
+    for (int round = 0; round < 2; round++) {
+        CHECK(GetProcessHandleCount(GetCurrentProcess(), &before));
+        local_close_gives_the_rest_then_eof();
+        local_handle_arrives_usable();
+        local_listener_is_reported_for_each_that_connects();
+        CHECK(GetProcessHandleCount(GetCurrentProcess(), &after));
+    }
+    CHECK_EQ(after, before); /* the first round may leave what is made once */
+}
+
+/* ---- another process ---- */
+
+#define CHILD_NAME "SOFTND_TEST_LOCAL_NAME"
+
+static const volatile char child_memory[] = "what the child has";
+
+/* Started with the name of a listener: gives it a handle and says where its memory is, then waits
+ * to be killed. Exit codes other than that are failures. */
+__attribute__((constructor)) static void be_the_child(void) {
+    char name[128];
+    os_sock s;
+    struct os_shm shm;
+    DWORD n = GetEnvironmentVariableA(CHILD_NAME, name, sizeof name);
+    if (n == 0 || n >= sizeof name) return;
+    uint64_t where = (uint64_t)(uintptr_t)child_memory;
+    struct os_local_peer who;
+    if (os_local_connect(name, &s) != SN_OK) ExitProcess(41);
+    if (os_local_peer_info(s, &who) != SN_OK || !who.same_user) ExitProcess(42);
+    if (os_shm_create(8192, &shm) != SN_OK) ExitProcess(43);
+    memcpy(shm.base, "shared", 7);
+    if (os_local_send(s, &where, sizeof where, &shm.handle, 1) != SN_OK) ExitProcess(44);
+    Sleep(60000); /* not a wait for anything: it is killed */
+    ExitProcess(45);
+}
+
+static void local_peer_process_that_is_killed_is_seen(void) {
+    char path[MAX_PATH], command[MAX_PATH + 2];
+    STARTUPINFOA start = { .cb = sizeof start };
+    PROCESS_INFORMATION child;
+    struct os_poller *p = new_poller();
+    struct os_poll_event ev[1];
+    os_sock listener, s;
+    const char *name = fresh_name();
+    CHECK_EQ(os_local_listen(name, 0, &listener), SN_OK);
+    CHECK_EQ(os_poller_add(p, listener, 1, OS_POLL_IN), SN_OK);
+    CHECK(GetModuleFileNameA(NULL, path, sizeof path) < sizeof path);
+    snprintf(command, sizeof command, "\"%s\"", path);
+    CHECK(SetEnvironmentVariableA(CHILD_NAME, name));
+    BOOL started = CreateProcessA(path, command, NULL, NULL, FALSE, 0, NULL, NULL, &start, &child);
+    CHECK(SetEnvironmentVariableA(CHILD_NAME, NULL));
+    CHECK(started);
+    CHECK_EQ(os_poller_wait(p, ev, 1, 60 * SECOND), 1);
+    CHECK_EQ(os_local_accept(listener, &s), SN_OK);
+    os_poller_remove(p, listener);
+    struct os_local_peer who;
+    CHECK_EQ(os_local_peer_info(s, &who), SN_OK);
+    CHECK_EQ(who.pid, child.dwProcessId);
+    CHECK(who.same_user);
+    CHECK_EQ(os_poller_add(p, s, 2, OS_POLL_IN), SN_OK);
+    CHECK_EQ(os_poller_wait(p, ev, 1, 60 * SECOND), 1);
+    uint64_t where;
+    size_t got, count = 1, done;
+    os_handle h;
+    struct os_shm shm;
+    CHECK_EQ(os_local_recv(s, &where, sizeof where, &got, &h, &count), SN_OK);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(os_shm_open(h, 8192, &shm), SN_OK);
+    CHECK_STR((char *)shm.base, "shared");
+    struct os_peer peer;
+    char copy[sizeof child_memory];
+    struct os_iov here = { copy, sizeof copy };
+    struct os_peer_iov there = { where, sizeof copy };
+    CHECK_EQ(os_peer_open(who.pid, &peer), SN_OK);
+    CHECK_EQ(os_peer_readv(&peer, &here, 1, &there, 1, &done), SN_OK);
+    CHECK_STR(copy, (const char *)child_memory);
+    CHECK(TerminateProcess(child.hProcess, 9));
+    do
+        CHECK_EQ(os_poller_wait(p, ev, 1, 20 * SECOND), 1);
+    while (!(ev[0].events & OS_POLL_HUP));
+    CHECK_EQ(os_local_recv(s, &where, sizeof where, &got, NULL, NULL), SN_E_EOF);
+    CHECK_EQ(WaitForSingleObject(child.hProcess, 20000), WAIT_OBJECT_0);
+    CHECK(!os_peer_alive(&peer));
+    CHECK_EQ(os_peer_readv(&peer, &here, 1, &there, 1, &done), SN_E_PEER_GONE);
+    CHECK_STR((char *)shm.base, "shared");
+    os_peer_close(&peer);
+    os_shm_close(&shm);
+    CloseHandle(child.hProcess);
+    CloseHandle(child.hThread);
+    os_poller_destroy(p);
+    os_sock_close(s, false);
+    os_sock_close(listener, false);
+}
+
 TEST_MAIN(
     TEST(lock_four_threads_lose_no_count), TEST(lock_try_of_a_held_one_fails),
     TEST(wait_on_deadline_passes_false_and_not_early), TEST(wait_word_ping_pong_loses_no_wake),
@@ -815,4 +1207,10 @@ TEST_MAIN(
     TEST(wake_before_the_wait_is_kept_through_polls),
     TEST(wake_with_several_waiters_somebody_always_comes),
     TEST(event_taken_by_a_poll_still_reaches_the_sleeper), TEST(create_and_destroy_leave_no_handle),
-    TEST(shm_is_seen_through_a_second_mapping), TEST(peer_copy_from_and_to_this_process))
+    TEST(shm_is_seen_through_a_second_mapping), TEST(peer_copy_from_and_to_this_process),
+    TEST(local_name_is_taken_until_closed), TEST(local_queue_that_is_full_says_again),
+    TEST(local_peer_is_this_process_and_user), TEST(local_messages_keep_their_bounds),
+    TEST(local_queue_without_room_loses_nothing), TEST(local_peer_that_writes_nonsense_is_gone),
+    TEST(local_close_gives_the_rest_then_eof), TEST(local_handle_arrives_usable),
+    TEST(local_listener_is_reported_for_each_that_connects), TEST(local_sockets_leave_no_handle),
+    TEST(local_peer_process_that_is_killed_is_seen))

@@ -2,13 +2,15 @@
  * local_sock.h - connections between processes of one host that carry small messages and handles.
  * Owns:    the name space (per network name space on Linux, where nothing is left in the file
  *          system). A name is no protection: anybody may listen on it or connect to it, so both
- *          sides ask os_local_peer_info who the other is before they trust it.
- * Threads: as sock.h. The sockets are os_sock: os_poller and os_sock_close take them; the calls on
- *          IP addresses do not.
- * Errors:  named at each call; never blocks, a would-be block is SN_E_AGAIN.
+ *          sides ask os_local_peer_info who the other is before they trust it. On Windows names
+ * have no backslash, and capitals do not matter. Threads: as sock.h. The sockets are os_sock:
+ * os_poller and os_sock_close take them; the calls on IP addresses do not. Errors:  named at each
+ * call; never blocks, a would-be block is SN_E_AGAIN.
  *
  * A message arrives whole, with all its handles, or not at all. The end of the other process
- * looks like os_sock_close: SN_E_EOF after the last message.
+ * looks like os_sock_close: SN_E_EOF after the last message. On Windows a message with handles is
+ * lost if its sender closed its socket before it was taken (SN_E_PEER_GONE); a socket is watched by
+ * one poller in its life, and not for OS_POLL_OUT.
  */
 #ifndef SN_OS_LOCAL_SOCK_H
 #define SN_OS_LOCAL_SOCK_H
@@ -26,7 +28,7 @@
 
 struct os_local_peer {
     uint32_t pid;   /* of the process that connected or began to listen; 0: not visible here */
-    uint64_t uid;   /* its effective user */
+    uint64_t uid;   /* its effective user; on Windows a number made of that */
     bool same_user; /* as this process */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * poller.h - waits for readiness of many sockets, level triggered.
- * Owns:    on Linux an epoll instance and an eventfd; on Windows a port with AFD polls.
+ * Owns:    on Linux an epoll instance and an eventfd; on Windows a port with AFD polls, and reads of
+ *          no bytes on the pipes that local_sock.h has there.
  * Threads: any call from any thread, several may wait at once. A socket is removed before it is
  *          closed; an event already handed to another waiter may still arrive after the removal.
  * Errors:  SN_E_RESOURCES, SN_E_NOMEM; see each call.

@@ -8,6 +8,9 @@
  * its answer may then be about bytes that are being handled right now, so it is checked with a look
  * at the socket before it is reported (`early`).
  *
+ * The sockets of local_sock.h are pipes (pipe.h): their requests are overlapped calls on the pipe
+ * itself, whose packets come to the same port; a listener has several.
+ *
  * Watches are freed when their last request has come back. */
 #include "os/io/poller.h"
 #include <winsock2.h>
@@ -18,6 +21,7 @@
 #include "os/prim/fault.h"
 #include "os/prim/lock.h"
 #include "os/windows/afd.h"
+#include "os/windows/pipe.h"
 #include "os/windows/wait_ms.h"
 #include "os/windows/wsa_status.h"
 
@@ -27,19 +31,31 @@
 /* Completion keys. */
 enum { KEY_POLL = 1, KEY_WAKE = 2 };
 
+/* Its address is the packet's context. */
+struct request {
+    union {
+        IO_STATUS_BLOCK iosb;
+        OVERLAPPED ov; /* of a pipe; begins as the other */
+    } u;
+    struct watch *watch;
+    bool pending; /* [lock] with the system */
+};
+
 struct watch {
-    IO_STATUS_BLOCK iosb; /* first: the packet's context */
-    struct afd_poll poll; /* the system's while pending */
+    struct afd_poll poll; /* of a socket: the system's while pending */
     struct watch *next;   /* [lock] in its bucket */
     struct sn_list due;   /* [lock] in the list of those to be issued */
     os_sock sock;         /* [const] */
-    SOCKET base;          /* [const] */
+    bool pipe;            /* [const] */
+    SOCKET base;          /* [const] of a socket */
     uint64_t key;         /* [lock] */
     uint32_t events;      /* [lock] wanted, OS_POLL_* */
-    bool pending;         /* [lock] a request is with the system */
-    bool stale;           /* [lock] it was told to end, or asks for other events than wanted */
-    bool early;           /* [lock] it was issued before its events had been handled */
+    uint32_t pending;     /* [lock] requests that are with the system */
+    bool stale;           /* [lock] they were told to end */
+    bool early;           /* [lock] one was issued before its events had been handled */
     bool removed;         /* [lock] */
+    uint32_t count;       /* [const] */
+    struct request req[];
 };
 
 struct os_poller {
@@ -80,6 +96,7 @@ static uint32_t confirm(const struct watch *w, uint32_t events) {
                     .events = (SHORT)((events & OS_POLL_IN ? POLLRDNORM : 0) |
                                       (events & OS_POLL_OUT ? POLLWRNORM : 0)) };
     if (events & OS_POLL_HUP) return events;
+    if (w->pipe) return os_pipe_ready(w->sock) ? events : 0;
     int n = WSAPoll(&p, 1, 0);
     if (n < 0) return events;
     uint32_t seen = (p.revents & (POLLRDNORM | POLLHUP) ? (uint32_t)OS_POLL_IN : 0u) |
@@ -120,34 +137,65 @@ static void grow_locked(struct os_poller *p) {
     os_free(old);
 }
 
-/* Ends the present request, so that another one can be issued, or none. */
+/* Ends the present requests, so that others can be issued, or none. */
 static void cancel_locked(struct os_poller *p, struct watch *w) {
-    if (!w->pending || w->stale) return;
+    if (w->pending == 0 || w->stale) return;
     w->stale = true;
-    afd_poll_cancel(p->afd, &w->iosb);
+    for (uint32_t i = 0; i < w->count; i++) {
+        struct request *r = &w->req[i];
+        if (!r->pending) continue;
+        if (w->pipe)
+            os_pipe_cancel(w->sock, i, &r->u.ov);
+        else
+            afd_poll_cancel(p->afd, &r->u.iosb);
+    }
 }
 
-/* Issues a request. On failure (the socket was closed under our feet) the watch stays silent; only
- * add tells. */
-static sn_status issue_locked(struct os_poller *p, struct watch *w) {
+#define NO_ROOM ((NTSTATUS)0xC000009A)   /* STATUS_INSUFFICIENT_RESOURCES */
+#define PIPE_GONE ((NTSTATUS)0xC000014B) /* STATUS_PIPE_BROKEN */
+
+static NTSTATUS start_poll(struct os_poller *p, struct watch *w) {
     w->poll.timeout.QuadPart = AFD_NO_TIMEOUT;
     w->poll.socket = (HANDLE)w->base;
     w->poll.events = to_afd(w->events);
-    w->stale = false;
-    NTSTATUS st = os_fault_hit(OS_FAULT_SYSCALL)
-                      ? (NTSTATUS)0xC000009A
-                      : afd_poll_start(p->afd, NULL, w, &w->iosb, &w->poll);
-    if (st < 0) return st == (NTSTATUS)0xC000009A ? SN_E_RESOURCES : SN_E_HANDLE;
-    w->pending = true;
-    p->pending_count++;
-    return SN_OK;
+    if (os_fault_hit(OS_FAULT_SYSCALL)) return NO_ROOM;
+    return afd_poll_start(p->afd, NULL, &w->req[0], &w->req[0].u.iosb, &w->poll);
+}
+
+/* What needs no waiting gets its packet from us. */
+static NTSTATUS start_pipe(struct os_poller *p, struct watch *w, uint32_t i) {
+    OVERLAPPED *ov = &w->req[i].u.ov;
+    enum pipe_answer answer = os_pipe_request(w->sock, i, ov);
+    if (answer == PIPE_PENDING) return STATUS_PENDING;
+    if (answer == PIPE_SILENT) return NO_ROOM;
+    ov->Internal = answer == PIPE_ENDED ? (ULONG_PTR)(ULONG)PIPE_GONE : 0;
+    return PostQueuedCompletionStatus(p->port, 0, KEY_POLL, ov) ? (NTSTATUS)STATUS_PENDING
+                                                                : NO_ROOM;
+}
+
+/* Issues the requests that are not with the system. On failure (the socket was closed under our
+ * feet) the watch stays silent; only add tells. */
+static sn_status issue_locked(struct os_poller *p, struct watch *w) {
+    sn_status result = SN_E_RESOURCES;
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (w->req[i].pending) continue;
+        NTSTATUS st = w->pipe ? start_pipe(p, w, i) : start_poll(p, w);
+        if (st < 0) {
+            if (st != NO_ROOM) result = SN_E_HANDLE;
+            continue;
+        }
+        w->req[i].pending = true;
+        w->stale = false;
+        w->pending++;
+        p->pending_count++;
+    }
+    return w->pending != 0 ? SN_OK : result;
 }
 
 static void issue_due_locked(struct os_poller *p) {
     struct sn_list *n;
     while ((n = sn_list_pop(&p->due)) != NULL) {
-        struct watch *w = SN_CONTAINER(n, struct watch, due);
-        if (!w->pending) (void)issue_locked(p, w);
+        (void)issue_locked(p, SN_CONTAINER(n, struct watch, due));
     }
 }
 
@@ -194,7 +242,7 @@ void os_poller_destroy(struct os_poller *p) {
         for (struct watch *w = p->buckets[i], *next; w; w = next) {
             next = w->next;
             w->removed = true;
-            if (w->pending)
+            if (w->pending != 0)
                 cancel_locked(p, w);
             else
                 os_free(w);
@@ -208,7 +256,8 @@ void os_poller_destroy(struct os_poller *p) {
         OVERLAPPED *ov = NULL;
         (void)GetQueuedCompletionStatus(p->port, &bytes, &key, &ov, INFINITE);
         if (!ov || key != KEY_POLL) continue;
-        os_free(SN_CONTAINER(ov, struct watch, iosb));
+        struct watch *w = SN_CONTAINER(ov, struct request, u.ov)->watch;
+        if (--w->pending == 0) os_free(w);
         left--;
     }
     CloseHandle(p->afd);
@@ -221,18 +270,25 @@ void os_poller_destroy(struct os_poller *p) {
 sn_status os_poller_add(struct os_poller *p, os_sock s, uint64_t key, uint32_t events) {
     if (key == OS_POLL_KEY_RESERVED) return SN_E_PARAM;
     if (s == OS_SOCK_NONE) return SN_E_HANDLE;
-    struct watch *w = os_zalloc(sizeof *w);
+    bool pipe = os_pipe_is(s);
+    uint32_t count = pipe ? os_pipe_requests(s) : 1;
+    struct watch *w = os_zalloc(sizeof *w + count * sizeof w->req[0]);
     if (!w) return SN_E_RESOURCES;
     w->sock = s;
-    w->base = afd_base_socket((SOCKET)s);
+    w->pipe = pipe;
+    if (!pipe) w->base = afd_base_socket((SOCKET)s);
     w->key = key;
     w->events = events;
+    w->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        w->req[i].watch = w;
     sn_list_init(&w->due);
     sn_status st = SN_E_BUSY;
     os_lock_enter(&p->lock);
     if (*find_locked(p, s) == NULL) {
+        st = pipe ? os_pipe_bind(s, p->port, KEY_POLL) : SN_OK;
         /* At once, since others may be waiting already. */
-        st = issue_locked(p, w);
+        if (st == SN_OK) st = issue_locked(p, w);
         if (st == SN_OK) {
             if (p->watch_count >= p->bucket_count) grow_locked(p);
             struct watch **at = &p->buckets[bucket_of(p, s)];
@@ -256,10 +312,10 @@ sn_status os_poller_modify(struct os_poller *p, os_sock s, uint64_t key, uint32_
         w->key = key;
         w->events = events;
         st = SN_OK;
-        if (w->pending) {
+        if (w->pending != 0) {
             /* A request that asks for too much is found out when it comes back. One that asks for
-             * too little is ended; its return issues the next. */
-            if (events & ~before) cancel_locked(p, w);
+             * too little is ended; its return issues the next. A pipe's are all the same. */
+            if ((events & ~before) && !w->pipe) cancel_locked(p, w);
         } else {
             sn_list_remove(&w->due);
             if (p->sleepers == 0) {
@@ -283,24 +339,36 @@ void os_poller_remove(struct os_poller *p, os_sock s) {
         p->watch_count--;
         w->removed = true;
         sn_list_remove(&w->due);
-        if (w->pending)
-            cancel_locked(p, w); /* freed when it comes back */
+        if (w->pending != 0)
+            cancel_locked(p, w); /* freed when the last comes back */
         else
             os_free(w);
     }
     os_lock_leave(&p->lock);
 }
 
+static uint32_t events_of(struct request *r) {
+    struct watch *w = r->watch;
+    NTSTATUS st = r->u.iosb.Status;
+    if (!w->pipe) return st == 0 && w->poll.count != 0 ? from_afd(w->poll.events, w->events) : 0;
+    if (st == STATUS_CANCELLED) return 0;
+    os_pipe_mark(w->sock, (uint32_t)(r - w->req));
+    return (w->events & OS_POLL_IN) | (st < 0 ? (uint32_t)OS_POLL_HUP : 0u);
+}
+
 /* A request came back. True with *out if there is something to report. */
-static bool take_back_locked(struct os_poller *p, struct watch *w, struct os_poll_event *out) {
+static bool take_back_locked(struct os_poller *p, struct request *r, struct os_poll_event *out) {
+    struct watch *w = r->watch;
     p->pending_count--;
-    w->pending = false;
+    w->pending--;
+    r->pending = false;
     if (w->removed) {
-        os_free(w);
+        if (w->pending == 0) os_free(w);
         return false;
     }
-    bool told = w->iosb.Status == 0 && w->poll.count != 0;
-    uint32_t events = told ? from_afd(w->poll.events, w->events) : 0;
+    uint32_t events = events_of(r);
+    /* A pipe with bytes that nobody wants would be ready for ever; it waits for a modify. */
+    if (events == 0 && w->pipe && r->u.iosb.Status == 0) return false;
     if (events != 0 && w->early) events = confirm(w, events);
     w->early = false;
     if (events == 0) {
@@ -308,6 +376,7 @@ static bool take_back_locked(struct os_poller *p, struct watch *w, struct os_pol
         return false;
     }
     *out = (struct os_poll_event){ .key = w->key, .events = events };
+    sn_list_remove(&w->due);
     sn_list_push_back(&p->due, &w->due);
     return true;
 }
@@ -319,7 +388,7 @@ static void serve_sleepers_locked(struct os_poller *p) {
         struct watch *w = SN_CONTAINER(n, struct watch, due);
         sn_list_remove(n);
         w->early = true;
-        if (!w->pending) (void)issue_locked(p, w);
+        (void)issue_locked(p, w);
     }
 }
 
@@ -346,10 +415,8 @@ size_t os_poller_wait(struct os_poller *p, struct os_poll_event *out, size_t max
         for (ULONG i = 0; i < n; i++) {
             if (entry[i].lpCompletionKey == KEY_WAKE)
                 woken = true;
-            else if (take_back_locked(
-                         p,
-                         SN_CONTAINER((IO_STATUS_BLOCK *)entry[i].lpOverlapped, struct watch, iosb),
-                         &out[filled]))
+            else if (take_back_locked(p, SN_CONTAINER(entry[i].lpOverlapped, struct request, u.ov),
+                                      &out[filled]))
                 filled++;
         }
         serve_sleepers_locked(p);

@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "os/prim/fault.h"
 #include "os/prim/thread.h"
+#include "os/windows/pipe.h"
 #include "os/windows/wsa_status.h"
 
 /* Not in the headers of every compiler. */
@@ -345,6 +346,10 @@ void os_sock_shutdown_write(os_sock s) {
 
 void os_sock_close(os_sock s, bool linger_zero) {
     if (s == OS_SOCK_NONE) return;
+    if (os_pipe_is(s)) {
+        os_pipe_close(s);
+        return;
+    }
     if (linger_zero) {
         struct linger reset = { .l_onoff = 1, .l_linger = 0 };
         (void)setsockopt((SOCKET)s, SOL_SOCKET, SO_LINGER, (const char *)&reset, sizeof reset);
