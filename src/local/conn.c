@@ -34,6 +34,7 @@ struct lo_conn *lo_conn_create(struct tp_engine *eng, struct lo_hub *hub, bool a
     tp_timer_init(&c->ack_timer, eng, on_ack_timer);
     sn_list_init(&c->listener_link);
     os_u32_store_relaxed(&c->state, active ? LO_WAIT_REPLY : LO_WAIT_REQUEST);
+    os_u32_store_relaxed(&c->tx.busy, 1); /* what was posted before it is open */
     return c;
 }
 
@@ -84,8 +85,9 @@ bool lo_conn_in_use(const struct lo_conn *c) {
 
 bool lo_conn_has_input(struct lo_conn *c) {
     uint32_t pos = os_u32_load_relaxed(&c->rx.pos), acked = os_u32_load_relaxed(&c->tx.acked);
-    if (os_u32_load_acquire(&c->theirs->slots[pos % LO_SLOTS].seq) == pos + 1 &&
-        !os_u32_load_relaxed(&c->rx.stalled))
+    const struct lo_slot *next = &c->theirs->slots[pos % LO_SLOTS];
+    os_prefetch((const uint8_t *)next + 64); /* both lines of a message come at once */
+    if (os_u32_load_acquire(&next->seq) == pos + 1 && !os_u32_load_relaxed(&c->rx.stalled))
         return true;
     if (os_u32_load_relaxed(&c->tx.pos) != acked &&
         ((int32_t)(os_u32_load_relaxed(&c->theirs->consumed) - acked) > 0 ||
@@ -309,9 +311,24 @@ static bool slot_waits(const struct lo_conn *c) {
            !os_u32_load_relaxed(&c->rx.stalled);
 }
 
+/* True if there is nothing to do but to receive: a look, which is why it may be without the lock
+ * that guards what it looks at. Who changes it after the look makes progress by itself. */
+static bool only_received(struct lo_conn *c) {
+    uint32_t pos = os_u32_load_relaxed(&c->rx.pos);
+    uint32_t due = pos - os_u32_load_relaxed(&c->tx.published);
+    return lo_state(c) == LO_OPEN && !os_u32_load_relaxed(&c->tx.busy) && !c->rx.eof &&
+           (int32_t)(os_u32_load_relaxed(&c->theirs->consumed) -
+                     os_u32_load_relaxed(&c->tx.acked)) <= 0 &&
+           os_u32_load_relaxed(&c->theirs->status) == LO_ST_OPEN &&
+           (due == 0 || (due < LO_ACK_EVERY && os_u32_load_relaxed(&c->ack_armed) &&
+                         !os_u32_load_relaxed(&c->theirs->hurry))) &&
+           !slot_waits(c);
+}
+
 /* rx_lock held, OPEN or WAIT_READY. */
 static bool make_progress(struct lo_conn *c) {
     bool did = lo_rx_progress(c);
+    if (only_received(c)) return did;
     os_lock_enter(&c->tx_lock);
     if (lo_state(c) == LO_OPEN) {
         did |= lo_tx_look(c);

@@ -79,6 +79,7 @@ struct lo_tx {           /* [tx_lock] */
 
     bool bell;               /* something was written since the peer was told */
     os_atomic_u32 more;      /* [tx_lock for writes] work is left that waits for nobody */
+    os_atomic_u32 busy;      /* [tx_lock for writes] 0: nothing to do before the next post */
     os_atomic_u32 published; /* [tx_lock for writes] slots of the peer's that it knows are done */
     bool failed;             /* to be carried out by lo_settle_locked */
     sn_status fail_status;
@@ -233,6 +234,8 @@ bool lo_tx_acked(struct lo_conn *c, uint32_t count);
 bool lo_tx_look(struct lo_conn *c);
 /* Tells the peer how far we are, if it does not know. */
 void lo_tx_publish(struct lo_conn *c);
+/* To be called after anything that `busy` sums up has changed. */
+void lo_tx_note_busy(struct lo_conn *c);
 /* Rings the peer's bell if anything was written since. */
 void lo_tx_ring(struct lo_conn *c);
 void lo_fifo_push(struct lo_fifo *f, struct tp_request *req);

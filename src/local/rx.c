@@ -248,6 +248,7 @@ static enum step serve_read(struct lo_conn *c, const struct lo_slot *h) {
     }
     bool room = tx->irq && tx->irq_count < tx->irq_cap;
     if (room) tx->irq[(tx->irq_head + tx->irq_count++) % tx->irq_cap] = in;
+    lo_tx_note_busy(c);
     os_lock_leave(&c->tx_lock);
     return room ? STEP_DONE : broken(c, "more Reads than agreed");
 }

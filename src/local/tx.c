@@ -122,9 +122,16 @@ bool lo_tx_acked(struct lo_conn *c, uint32_t count) {
     return true;
 }
 
+void lo_tx_note_busy(struct lo_conn *c) {
+    struct lo_tx *tx = &c->tx;
+    bool busy = tx->cur || tx->irq_count != 0 || tx->reads_out != 0 || tx->failed;
+    os_u32_store_relaxed(&tx->busy, busy);
+}
+
 static void note_failure(struct lo_conn *c, sn_status st) {
     c->tx.failed = true;
     c->tx.fail_status = st;
+    lo_tx_note_busy(c);
 }
 
 bool lo_tx_look(struct lo_conn *c) {
@@ -245,29 +252,15 @@ static sn_status gather(struct lo_conn *c, const struct tp_request *req, uint32_
         if (n) memcpy(dst, req->inline_data + off, n);
         return SN_OK;
     }
-    uint32_t i = 0;
-    while (i < req->sge_count && off >= req->sge[i].len)
-        off -= req->sge[i++].len;
-    while (n != 0 && i < req->sge_count) {
-        const struct tp_sge *s = &req->sge[i];
-        uint32_t want = SN_MIN(n, s->len - off);
-        if (want != 0) {
-            struct tp_access acc;
-            sn_status st = c->up->access(c->qp, s->token, (uint64_t)(uintptr_t)s->addr + off, want,
-                                         TP_LOCAL_READ, &acc);
-            if (st != SN_OK) return st;
-            uint32_t m = (uint32_t)SN_MIN((size_t)want, acc.len);
-            bool good = os_guarded_copy(dst, acc.ptr, m);
-            c->up->access_end(&acc);
-            if (!good) return SN_E_FAULT;
-            dst += m;
-            off += m;
-            n -= m;
-        }
-        if (off >= s->len) {
-            off = 0;
-            i++;
-        }
+    for (const struct tp_sge *s = req->sge; n != 0; off -= SN_MIN(off, s->len), s++) {
+        if (off >= s->len) continue;
+        uint32_t m = SN_MIN(n, s->len - off);
+        sn_status st =
+            c->up->copy_from(c->qp, s->token, (uint64_t)(uintptr_t)s->addr + off, m, dst);
+        if (st != SN_OK) return st;
+        dst += m;
+        off += m;
+        n -= m;
     }
     return SN_OK;
 }
@@ -577,5 +570,6 @@ bool lo_tx_progress(struct lo_conn *c) {
     }
     if (!tx->failed) set_hurry(c, waits && !again);
     os_u32_store_relaxed(&tx->more, budget == 0 && !tx->failed);
+    lo_tx_note_busy(c);
     return did;
 }

@@ -49,13 +49,13 @@ static inline void rd_fire_run(struct rd_fire *f) {
     f->busy = NULL;
 }
 
-/* Waits until *users is 0: spins, then yields, then sleeps in short steps. For counts that are held
- * for a bounded time only; the caller has made sure that they are not taken for long again. */
-void rd_drain(os_atomic_u32 *users);
+/* Waits until *word is value: spins, then yields, then sleeps in short steps. For counts that are
+ * held for a bounded time only; the caller has made sure that they are not taken for long again. */
+void rd_drain(os_atomic_u32 *word, uint32_t value);
 
 /* Waits until no completion of the object is under way. Not from such a completion. */
 static inline void rd_busy_wait(struct rd_busy *b) {
-    if (os_u32_load_seqcst(&b->n) != 0) rd_drain(&b->n);
+    if (os_u32_load_seqcst(&b->n) != 0) rd_drain(&b->n, 0);
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include "rdma/connector.h"
 #include <string.h>
 #include "os/prim/fault.h"
+#include "os/prim/pages.h"
 #include "rdma/qp.h"
 
 #define TO(state) (1u << (state))
@@ -829,6 +830,24 @@ static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t 
     return st;
 }
 
+static sn_status copy_from_memory(void *ctx, uint32_t token, uint64_t addr, size_t len, void *dst) {
+    struct rd_qp *qp = ctx;
+    if (SN_LIKELY(rd_table_copy_from(&qp->ad->table, qp->pd, token, addr, len, dst))) return SN_OK;
+    for (uint8_t *to = dst; len != 0;) {
+        struct tp_access acc;
+        sn_status st = access_memory(qp, token, addr, len, TP_LOCAL_READ, &acc);
+        if (st != SN_OK) return st;
+        size_t n = SN_MIN(len, acc.len);
+        bool good = os_guarded_copy(to, acc.ptr, n);
+        rd_table_access_end(&acc);
+        if (!good) return SN_E_FAULT;
+        to += n;
+        addr += n;
+        len -= n;
+    }
+    return SN_OK;
+}
+
 static sn_status remote_invalidate(void *ctx, uint32_t token) {
     struct rd_qp *qp = ctx;
     sn_status st = rd_window_invalidate_token(qp->ad, qp->id, token);
@@ -847,6 +866,7 @@ const struct tp_upcalls rd_upcalls = {
     .receive_done = rd_recvq_done,
     .access = access_memory,
     .access_end = rd_table_access_end,
+    .copy_from = copy_from_memory,
     .remote_invalidate = remote_invalidate,
     .on_reply = on_reply,
     .on_established = on_established,

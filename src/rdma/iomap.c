@@ -90,7 +90,7 @@ uint64_t rd_io_page(const struct rd_io *io, uint64_t i) {
 void rd_io_unmap(struct rd_adapter *ad, struct rd_io *io) {
     struct rd_iomap *m = &ad->io;
     os_u32_store_seqcst(&io->key, 0);
-    if (os_u32_load_seqcst(&io->users) != 0) rd_drain(&io->users);
+    if (os_u32_load_seqcst(&io->users) != 0) rd_drain(&io->users, 0);
     os_lock_enter(&m->lock);
     io->next_free = m->free_head;
     m->free_head = io->index + 1;

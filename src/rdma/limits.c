@@ -3,7 +3,7 @@
  * What the adapter advertises. Every number is honoured exactly, and costs nothing before it is
  * used. Reasons are in docs/decisions.md.
  */
-#include "rdma/rd.h"
+#include "rdma/qp.h"
 
 const struct rd_limits *rd_limits_get(void) {
     static const struct rd_limits limits = {
@@ -12,7 +12,7 @@ const struct rd_limits *rd_limits_get(void) {
         .max_initiator_sge = 16,
         .max_receive_sge = 16,
         .max_read_sge = 16,
-        .max_transfer_bytes = 0x40000000,
+        .max_transfer_bytes = RD_TRANSFER_MAX,
         .max_inline_bytes = 512,
         .max_ird = 128,
         .max_ord = 128,

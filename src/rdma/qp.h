@@ -7,10 +7,11 @@
  * stream's own locks and shares only indexes with the posters; once the transport's close has
  * returned, or on_disconnected came, that side is silent and the queues can be flushed.
  *
- * The connection pointer. Posts count themselves in conn_users before they load `conn` and leave
- * when they are through; polls use it under the completion queue's POLL lock. Whoever ends the
- * connection clears `conn`, passes once through the POLL locks, waits until the count is 0, then
- * releases it.
+ * The connection pointer. Posts to the initiator queue load it under that queue's lock and count
+ * there that they call it, and after the call that they are back (sq.calls, sq.returned); others
+ * count themselves in conn_users before they load `conn`; polls use it under the completion queue's
+ * POLL lock. Whoever ends the connection clears `conn`, passes once through all these locks, waits
+ * until all are back, then releases it.
  *
  * Threads: any.   Errors: see rd.h.
  */
@@ -25,7 +26,10 @@
 
 struct rd_connector;
 
-enum { RD_SGE_MIN = 4 }; /* segments that every queue takes, whatever was asked for */
+enum {
+    RD_SGE_MIN = 4,              /* segments that every queue takes, whatever was asked for */
+    RD_TRANSFER_MAX = 0x40000000 /* bytes of a request: the adapter's limit */
+};
 
 enum rd_qp_state {
     RD_QP_IDLE,       /* never connected, or the attempt failed */
@@ -39,12 +43,13 @@ enum rd_qp_state {
 struct rd_sendq_slot {
     struct tp_request req; /* first: transports know slots by it */
     void *context;
-    struct rd_window *window; /* bind, invalidate: a reference; else NULL */
-    uint64_t bind_id;
-    struct rd_region *region; /* fast register and its invalidate: a reference; else NULL */
+    /* NULL but in a slot that holds such a request. */
+    struct rd_window *window; /* bind, invalidate: a reference */
+    struct rd_region *region; /* fast register and its invalidate: a reference */
     struct rd_fastreg *fast;  /* fast register until its turn */
-    uint8_t invalidate_sink;  /* Read: end the fast registration of its first segment */
-    uint8_t type;             /* enum rd_request_type */
+    uint64_t bind_id;
+    uint8_t invalidate_sink; /* Read: end the fast registration of its first segment */
+    uint8_t type;            /* enum rd_request_type */
     uint8_t silent;
     uint8_t done;
     uint8_t status; /* sn_status, once done */
@@ -68,6 +73,8 @@ struct rd_sendq {
     bool may_open;           /* [lock] the first message that arrives allows posting */
     os_atomic_u32 opened;    /* [lock for writes] mode was OPEN once */
     uint32_t ord;            /* [lock] Reads this side may issue at a time */
+    uint32_t calls;          /* [lock] times that a post called the connection */
+    os_atomic_u32 returned;  /* [atomic: pairs with conn] and came back */
 };
 
 struct rd_recvq_slot {
@@ -190,7 +197,16 @@ void rd_recvq_done(void *qp, struct tp_receive *recv, sn_status st, uint32_t byt
 /* Nothing arrives any more: what a stream took and did not complete is posted again. */
 void rd_recvq_rewind(struct rd_qp *qp);
 /* The total of a list of segments. SN_E_TOO_LONG above the adapter's limit, SN_E_PARAM: no list. */
-SN_MUST_CHECK sn_status rd_sge_total(const struct tp_sge *sge, uint32_t count, uint32_t *total);
+SN_MUST_CHECK static inline sn_status rd_sge_total(const struct tp_sge *sge, uint32_t count,
+                                                   uint32_t *total) {
+    uint64_t sum = 0;
+    if (SN_UNLIKELY(count != 0 && !sge)) return SN_E_PARAM;
+    for (uint32_t i = 0; i < count; i++)
+        sum += sge[i].len;
+    if (SN_UNLIKELY(sum > RD_TRANSFER_MAX)) return SN_E_TOO_LONG;
+    *total = (uint32_t)sum;
+    return SN_OK;
+}
 /* Segments a request may really have where `asked` were asked for: clients are known to use a few
  * more than they asked for. */
 static inline uint32_t rd_sge_room(uint32_t asked, uint32_t limit) {

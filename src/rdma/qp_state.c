@@ -201,7 +201,11 @@ void rd_qp_drop_conn(struct rd_qp *qp, struct tp_conn *conn) {
     }
     os_lock_leave(&qp->lock);
     quiesce_cqs(qp);
-    if (os_u32_load_seqcst(&qp->conn_users) != 0) rd_drain(&qp->conn_users);
+    if (os_u32_load_seqcst(&qp->conn_users) != 0) rd_drain(&qp->conn_users, 0);
+    os_lock_enter(&qp->sq.lock);
+    uint32_t calls = qp->sq.calls; /* who posts from now on finds no connection */
+    os_lock_leave(&qp->sq.lock);
+    if (os_u32_load_seqcst(&qp->sq.returned) != calls) rd_drain(&qp->sq.returned, calls);
 }
 
 static void end_connection(struct rd_qp *qp) {

@@ -26,16 +26,6 @@ static struct rd_sendq_slot *slot_of(struct rd_sendq *sq, uint32_t index) {
     return &sq->ring[index & sq->mask];
 }
 
-sn_status rd_sge_total(const struct tp_sge *sge, uint32_t count, uint32_t *total) {
-    uint64_t sum = 0;
-    if (count != 0 && !sge) return SN_E_PARAM;
-    for (uint32_t i = 0; i < count; i++)
-        sum += sge[i].len;
-    if (sum > rd_limits_get()->max_transfer_bytes) return SN_E_TOO_LONG;
-    *total = (uint32_t)sum;
-    return SN_OK;
-}
-
 /* ---- completion ---- */
 
 static void put_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn_status st,
@@ -59,6 +49,7 @@ static void count_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn
 }
 
 static void drop_objects(struct rd_sendq_slot *s) {
+    if (SN_LIKELY(s->req.op != TP_OP_LOCAL)) return;
     if (s->window) rd_window_put(s->window);
     if (s->fast) rd_fastreg_abandon(s->region, s->fast);
     if (s->region) rd_region_put(s->region);
@@ -181,13 +172,161 @@ void rd_sendq_advance(void *ctx) {
 
 /* ---- posting ---- */
 
-struct post {
-    struct tp_request req; /* op, flags, length, remote_*, invalidate_token */
-    const struct tp_sge *sge;
-    uint32_t sge_count;
+static sn_status admit_locked(const struct rd_sendq *sq, enum rd_request_type type) {
+    if (sq->mode == RD_SQ_UNCONNECTED || sq->mode == RD_SQ_CLOSED) return SN_E_NOT_CONNECTED;
+    if (type == RD_READ && sq->mode == RD_SQ_OPEN && sq->ord == 0) return SN_E_REQUEST;
+    return sq->tail - sq->head >= sq->depth ? SN_E_FULL : SN_OK;
+}
+
+SN_COLD static void flush_post_locked(struct rd_qp *qp, struct rd_fire *f) {
+    rd_cq_enter(qp->initiator_cq);
+    rd_sendq_flush_locked(qp, f);
+    rd_cq_leave(qp->initiator_cq, f);
+}
+
+/* Lock held: the connection to be told of new requests, NULL if there is none. */
+static struct tp_conn *begin_call_locked(struct rd_qp *qp) {
+    struct tp_conn *conn = os_ptr_load_acquire(&qp->conn);
+    if (conn) qp->sq.calls++;
+    return conn;
+}
+static void call(struct rd_qp *qp, struct tp_conn *conn) {
+    conn->ops->post_send(conn);
+    os_u32_fetch_add_seqcst(&qp->sq.returned, 1);
+}
+
+/* Lock held, and left: the slot at the tail is filled, and becomes a request. */
+static sn_status enqueue(struct rd_qp *qp, uint32_t flags) {
+    struct rd_sendq *sq = &qp->sq;
+    struct rd_fire f;
+    struct tp_conn *conn = NULL;
+    rd_fire_init(&f);
+    sq->tail++;
+    rd_count(&qp->counters.posted, 1);
+    if (SN_UNLIKELY(sq->mode == RD_SQ_FLUSHED)) {
+        flush_post_locked(qp, &f);
+    } else if (!(flags & RD_POST_DEFER)) {
+        os_u32_store_release(&sq->visible, sq->tail);
+        if (SN_LIKELY(sq->mode == RD_SQ_OPEN)) conn = begin_call_locked(qp);
+    }
+    os_lock_leave(&sq->lock);
+    rd_fire_run(&f);
+    if (conn) call(qp, conn);
+    return SN_OK;
+}
+
+static uint8_t request_flags(uint32_t flags) {
+    _Static_assert(
+        (int)TP_F_FENCE == RD_POST_FENCE >> 1 && (int)TP_F_SOLICIT == RD_POST_SOLICIT >> 1 &&
+            (int)TP_F_INVALIDATE == RD_POST_INVALIDATE >> 2 && (int)TP_F_INLINE == RD_POST_INLINE,
+        "flags are translated by masks and shifts");
+    return (uint8_t)(((flags & (RD_POST_FENCE | RD_POST_SOLICIT)) >> 1) |
+                     ((flags & RD_POST_INVALIDATE) >> 2) | (flags & RD_POST_INLINE));
+}
+
+static struct rd_sendq_slot *begin_slot(struct rd_sendq *sq, void *context,
+                                        enum rd_request_type type, enum tp_op op, uint32_t flags,
+                                        uint32_t allowed) {
+    struct rd_sendq_slot *s = slot_of(sq, sq->tail);
+    s->req.op = (uint8_t)op;
+    s->req.flags = request_flags(flags & allowed);
+    s->req.sge_count = 0;
+    s->req.length = 0;
+    s->context = context;
+    s->type = (uint8_t)type;
+    s->silent = (flags & RD_POST_SILENT) != 0;
+    s->done = 0;
+    s->invalidate_sink = (flags & RD_POST_READ_INVALIDATE) != 0 && type == RD_READ;
+    return s;
+}
+
+static sn_status copy_inline(struct rd_sendq *sq, struct rd_sendq_slot *s, const struct tp_sge *sge,
+                             uint32_t count) {
+    uint8_t *to = sq->inline_data + (size_t)(sq->tail & sq->mask) * sq->inline_bytes;
+    s->req.inline_data = to;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sge[i].len && !os_guarded_copy(to, sge[i].addr, sge[i].len)) return SN_E_FAULT;
+        to += sge[i].len;
+    }
+    return SN_OK;
+}
+
+/* What Send, Write and Read have in common. */
+struct transfer {
+    enum tp_op op;
     enum rd_request_type type;
-    void *context;
-    uint32_t flags; /* RD_POST_* */
+    uint32_t allowed; /* RD_POST_* that the transport is told */
+    uint64_t remote_addr;
+    uint32_t remote_token, invalidate_token;
+};
+
+static inline sn_status post_transfer(struct rd_qp *qp, void *context, const struct tp_sge *sge,
+                                      uint32_t count, uint32_t flags, const struct transfer *t) {
+    struct rd_sendq *sq = &qp->sq;
+    bool inlined = flags & t->allowed & RD_POST_INLINE;
+    uint32_t total;
+    /* The count first: the array need not be as long as a wrong count says. */
+    if (SN_UNLIKELY(!inlined && count > sq->max_sge)) return SN_E_TOO_MANY_SGE;
+    sn_status st = rd_sge_total(sge, count, &total);
+    if (SN_UNLIKELY(st != SN_OK)) return st;
+    if (SN_UNLIKELY(inlined && total > sq->inline_bytes)) return SN_E_TOO_LONG;
+    os_lock_enter(&sq->lock);
+    st = admit_locked(sq, t->type);
+    if (SN_LIKELY(st == SN_OK)) {
+        struct rd_sendq_slot *s = begin_slot(sq, context, t->type, t->op, flags, t->allowed);
+        s->req.length = total;
+        s->req.remote_addr = t->remote_addr;
+        s->req.remote_token = t->remote_token;
+        s->req.invalidate_token = t->invalidate_token;
+        s->req.sge = &sq->sges[(size_t)(sq->tail & sq->mask) * sq->max_sge];
+        if (inlined) {
+            st = copy_inline(sq, s, sge, count);
+        } else {
+            s->req.sge_count = (uint16_t)count;
+            for (uint32_t i = 0; i < count; i++)
+                s->req.sge[i] = sge[i];
+        }
+    }
+    if (SN_LIKELY(st == SN_OK)) return enqueue(qp, flags);
+    os_lock_leave(&sq->lock);
+    return st;
+}
+
+sn_status rd_qp_send(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
+                     uint32_t flags, uint32_t invalidate_token) {
+    const struct transfer t = { .op = TP_OP_SEND,
+                                .type = RD_SEND,
+                                .allowed = RD_POST_FENCE | RD_POST_SOLICIT | RD_POST_INLINE |
+                                           RD_POST_INVALIDATE,
+                                .invalidate_token = invalidate_token };
+    return post_transfer(qp, context, sge, count, flags, &t);
+}
+
+sn_status rd_qp_write(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
+                      uint64_t remote_addr, uint32_t remote_token, uint32_t flags) {
+    const struct transfer t = { .op = TP_OP_WRITE,
+                                .type = RD_WRITE,
+                                .allowed = RD_POST_FENCE | RD_POST_INLINE,
+                                .remote_addr = remote_addr,
+                                .remote_token = remote_token };
+    return post_transfer(qp, context, sge, count, flags, &t);
+}
+
+sn_status rd_qp_read(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
+                     uint64_t remote_addr, uint32_t remote_token, uint32_t flags) {
+    const struct transfer t = { .op = TP_OP_READ,
+                                .type = RD_READ,
+                                .allowed = RD_POST_FENCE,
+                                .remote_addr = remote_addr,
+                                .remote_token = remote_token };
+    if (count > rd_limits_get()->max_read_sge) return SN_E_TOO_MANY_SGE;
+    return post_transfer(qp, context, sge, count, flags, &t);
+}
+
+/* ---- posting what the core does by itself when its turn comes ---- */
+
+struct local_post {
+    enum rd_request_type type;
     struct rd_window *window;
     struct rd_region *region; /* bind, fast register and its invalidate */
     const uint64_t *pages;    /* fast register */
@@ -198,33 +337,8 @@ struct post {
     uint32_t rights;
 };
 
-static sn_status copy_inline(struct rd_sendq *sq, uint32_t index, struct rd_sendq_slot *s,
-                             const struct post *p) {
-    s->req.inline_data = sq->inline_data + (size_t)(index & sq->mask) * sq->inline_bytes;
-    uint8_t *to = s->req.inline_data;
-    for (uint32_t i = 0; i < p->sge_count; i++) {
-        if (p->sge[i].len && !os_guarded_copy(to, p->sge[i].addr, p->sge[i].len)) return SN_E_FAULT;
-        to += p->sge[i].len;
-    }
-    s->req.sge_count = 0;
-    return SN_OK;
-}
-
-static sn_status fill_slot_locked(struct rd_qp *qp, struct rd_sendq_slot *s, const struct post *p) {
-    struct rd_sendq *sq = &qp->sq;
-    s->req = p->req;
-    s->req.sge = &sq->sges[(size_t)(sq->tail & sq->mask) * sq->max_sge];
-    s->context = p->context;
-    s->type = (uint8_t)p->type;
-    s->silent = (p->flags & RD_POST_SILENT) != 0;
-    s->done = 0;
-    s->window = NULL;
-    s->region = NULL;
-    s->fast = NULL;
-    s->invalidate_sink = (p->flags & RD_POST_READ_INVALIDATE) != 0 && p->type == RD_READ;
-    if (p->req.flags & TP_F_INLINE) return copy_inline(sq, sq->tail, s, p);
-    s->req.sge_count = (uint16_t)p->sge_count;
-    if (p->sge_count) memcpy(s->req.sge, p->sge, p->sge_count * sizeof *p->sge);
+static sn_status fill_local_locked(struct rd_qp *qp, struct rd_sendq_slot *s,
+                                   const struct local_post *p) {
     if (p->type == RD_FAST_REGISTER) {
         sn_status st = rd_fastreg_prepare(p->region, p->pages, p->page_count, p->fbo, p->len,
                                           p->base, p->rights, &s->fast);
@@ -245,113 +359,29 @@ static sn_status fill_slot_locked(struct rd_qp *qp, struct rd_sendq_slot *s, con
     return SN_OK;
 }
 
-static sn_status enqueue_locked(struct rd_qp *qp, const struct post *p, struct rd_fire *f) {
+static sn_status post_local(struct rd_qp *qp, void *context, uint32_t flags,
+                            const struct local_post *p) {
     struct rd_sendq *sq = &qp->sq;
-    if (sq->mode == RD_SQ_UNCONNECTED || sq->mode == RD_SQ_CLOSED) return SN_E_NOT_CONNECTED;
-    if (p->type == RD_READ && sq->mode == RD_SQ_OPEN && sq->ord == 0) return SN_E_REQUEST;
-    if (sq->tail - sq->head >= sq->depth) return SN_E_FULL;
-    sn_status st = fill_slot_locked(qp, slot_of(sq, sq->tail), p);
-    if (st != SN_OK) return st;
-    sq->tail++;
-    rd_count(&qp->counters.posted, 1);
-    if (sq->mode == RD_SQ_FLUSHED) {
-        rd_cq_enter(qp->initiator_cq);
-        rd_sendq_flush_locked(qp, f);
-        rd_cq_leave(qp->initiator_cq, f);
-    } else if (!(p->flags & RD_POST_DEFER)) {
-        os_u32_store_release(&sq->visible, sq->tail);
+    os_lock_enter(&sq->lock);
+    sn_status st = admit_locked(sq, p->type);
+    if (st == SN_OK) {
+        struct rd_sendq_slot *s =
+            begin_slot(sq, context, p->type, TP_OP_LOCAL, flags, RD_POST_FENCE);
+        st = fill_local_locked(qp, s, p);
     }
-    return SN_OK;
-}
-
-static sn_status post(struct rd_qp *qp, const struct post *p) {
-    struct rd_fire f;
-    rd_fire_init(&f);
-    os_lock_enter(&qp->sq.lock);
-    sn_status st = enqueue_locked(qp, p, &f);
-    bool start = st == SN_OK && qp->sq.mode == RD_SQ_OPEN && !(p->flags & RD_POST_DEFER);
-    os_lock_leave(&qp->sq.lock);
-    rd_fire_run(&f);
-    if (!start) return st;
-    struct tp_conn *conn = rd_qp_conn_pin(qp);
-    if (!conn) return st;
-    conn->ops->post_send(conn);
-    rd_qp_conn_unpin(qp);
+    if (st == SN_OK) return enqueue(qp, flags);
+    os_lock_leave(&sq->lock);
     return st;
-}
-
-static uint8_t request_flags(uint32_t flags) {
-    return (uint8_t)(((flags & RD_POST_FENCE) ? TP_F_FENCE : 0) |
-                     ((flags & RD_POST_SOLICIT) ? TP_F_SOLICIT : 0) |
-                     ((flags & RD_POST_INVALIDATE) ? TP_F_INVALIDATE : 0) |
-                     ((flags & RD_POST_INLINE) ? TP_F_INLINE : 0));
-}
-
-/* Send, Write and Read. */
-static sn_status post_transfer(struct rd_qp *qp, struct post *p, uint32_t allowed_flags) {
-    p->req.flags = request_flags(p->flags & allowed_flags);
-    bool inlined = p->req.flags & TP_F_INLINE;
-    /* The count first: the array need not be as long as a wrong count says. */
-    if (!inlined && p->sge_count > qp->sq.max_sge) return SN_E_TOO_MANY_SGE;
-    sn_status st = rd_sge_total(p->sge, p->sge_count, &p->req.length);
-    if (st != SN_OK) return st;
-    if (inlined && p->req.length > qp->sq.inline_bytes) return SN_E_TOO_LONG;
-    return post(qp, p);
-}
-
-sn_status rd_qp_send(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
-                     uint32_t flags, uint32_t invalidate_token) {
-    struct post p = { .req = { .op = TP_OP_SEND, .invalidate_token = invalidate_token },
-                      .sge = sge,
-                      .sge_count = count,
-                      .type = RD_SEND,
-                      .context = context,
-                      .flags = flags };
-    return post_transfer(qp, &p,
-                         RD_POST_FENCE | RD_POST_SOLICIT | RD_POST_INLINE | RD_POST_INVALIDATE);
-}
-
-sn_status rd_qp_write(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
-                      uint64_t remote_addr, uint32_t remote_token, uint32_t flags) {
-    struct post p = {
-        .req = { .op = TP_OP_WRITE, .remote_addr = remote_addr, .remote_token = remote_token },
-        .sge = sge,
-        .sge_count = count,
-        .type = RD_WRITE,
-        .context = context,
-        .flags = flags
-    };
-    return post_transfer(qp, &p, RD_POST_FENCE | RD_POST_INLINE);
-}
-
-sn_status rd_qp_read(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
-                     uint64_t remote_addr, uint32_t remote_token, uint32_t flags) {
-    struct post p = {
-        .req = { .op = TP_OP_READ, .remote_addr = remote_addr, .remote_token = remote_token },
-        .sge = sge,
-        .sge_count = count,
-        .type = RD_READ,
-        .context = context,
-        .flags = flags
-    };
-    if (count > rd_limits_get()->max_read_sge) return SN_E_TOO_MANY_SGE;
-    return post_transfer(qp, &p, RD_POST_FENCE);
 }
 
 sn_status rd_qp_bind(struct rd_qp *qp, void *context, struct rd_region *r, struct rd_window *w,
                      const void *buf, size_t len, uint32_t rights, uint32_t flags) {
     if (r->ad != qp->ad || w->ad != qp->ad || r->pd != qp->pd) return SN_E_PARAM;
     if (rights & ~(uint32_t)(RD_REMOTE_READ | RD_REMOTE_WRITE)) return SN_E_PARAM;
-    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
-                      .type = RD_BIND,
-                      .context = context,
-                      .flags = flags,
-                      .window = w,
-                      .region = r,
-                      .buf = buf,
-                      .len = len,
-                      .rights = rights };
-    return post(qp, &p);
+    const struct local_post p = {
+        .type = RD_BIND, .window = w, .region = r, .buf = buf, .len = len, .rights = rights
+    };
+    return post_local(qp, context, flags, &p);
 }
 
 sn_status rd_qp_fast_register(struct rd_qp *qp, void *context, struct rd_region *r,
@@ -360,29 +390,22 @@ sn_status rd_qp_fast_register(struct rd_qp *qp, void *context, struct rd_region 
     if (r->ad != qp->ad || r->pd != qp->pd) return SN_E_PD;
     if (rights & ~(uint32_t)(RD_LOCAL_WRITE | RD_REMOTE_READ | RD_REMOTE_WRITE | RD_READ_SINK))
         return SN_E_PARAM;
-    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
-                      .type = RD_FAST_REGISTER,
-                      .context = context,
-                      .flags = flags,
-                      .region = r,
-                      .pages = pages,
-                      .page_count = count,
-                      .fbo = fbo,
-                      .len = len,
-                      .base = base,
-                      .rights = rights };
-    return post(qp, &p);
+    const struct local_post p = { .type = RD_FAST_REGISTER,
+                                  .region = r,
+                                  .pages = pages,
+                                  .page_count = count,
+                                  .fbo = fbo,
+                                  .len = len,
+                                  .base = base,
+                                  .rights = rights };
+    return post_local(qp, context, flags, &p);
 }
 
 sn_status rd_qp_invalidate_region(struct rd_qp *qp, void *context, struct rd_region *r,
                                   uint32_t flags) {
     if (r->ad != qp->ad || r->pd != qp->pd) return SN_E_PD;
-    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
-                      .type = RD_INVALIDATE,
-                      .context = context,
-                      .flags = flags,
-                      .region = r };
-    return post(qp, &p);
+    const struct local_post p = { .type = RD_INVALIDATE, .region = r };
+    return post_local(qp, context, flags, &p);
 }
 
 void rd_qp_start_deferred(struct rd_qp *qp) {
@@ -390,19 +413,13 @@ void rd_qp_start_deferred(struct rd_qp *qp) {
     os_lock_enter(&sq->lock);
     bool start = sq->mode == RD_SQ_OPEN && os_u32_load_relaxed(&sq->visible) != sq->tail;
     if (start) os_u32_store_release(&sq->visible, sq->tail);
+    struct tp_conn *conn = start ? begin_call_locked(qp) : NULL;
     os_lock_leave(&sq->lock);
-    struct tp_conn *conn = start ? rd_qp_conn_pin(qp) : NULL;
-    if (!conn) return;
-    conn->ops->post_send(conn);
-    rd_qp_conn_unpin(qp);
+    if (conn) call(qp, conn);
 }
 
 sn_status rd_qp_invalidate(struct rd_qp *qp, void *context, struct rd_window *w, uint32_t flags) {
     if (w->ad != qp->ad) return SN_E_PARAM;
-    struct post p = { .req = { .op = TP_OP_LOCAL, .flags = request_flags(flags & RD_POST_FENCE) },
-                      .type = RD_INVALIDATE,
-                      .context = context,
-                      .flags = flags,
-                      .window = w };
-    return post(qp, &p);
+    const struct local_post p = { .type = RD_INVALIDATE, .window = w };
+    return post_local(qp, context, flags, &p);
 }

@@ -6,6 +6,7 @@
 #include "rdma/table.h"
 #include "os/prim/clock.h"
 #include "os/prim/fault.h"
+#include "os/prim/pages.h"
 #include "os/prim/thread.h"
 #include "rdma/async.h"
 #include "rdma/iomap.h"
@@ -32,15 +33,15 @@ SAME_PLACE(qp_id);
 SAME_PLACE(rights);
 SAME_PLACE(kind);
 
-void rd_drain(os_atomic_u32 *users) {
+void rd_drain(os_atomic_u32 *word, uint32_t value) {
     uint32_t n;
-    for (uint32_t i = 0; os_u32_load_seqcst(users) != 0; i++) {
+    for (uint32_t i = 0; os_u32_load_seqcst(word) != value; i++) {
         if (i < SPIN_LOOPS)
             os_cpu_relax();
         else if (i < SPIN_LOOPS + YIELD_LOOPS)
             os_thread_yield();
-        else if ((n = os_u32_load_seqcst(users)) != 0)
-            os_wait_on(users, n, os_now_ns() + DRAIN_STEP_NS); /* nobody wakes; the step ends it */
+        else if ((n = os_u32_load_seqcst(word)) != value)
+            os_wait_on(word, n, os_now_ns() + DRAIN_STEP_NS); /* nobody wakes; the step ends it */
     }
 }
 
@@ -136,7 +137,7 @@ void rd_slot_unpublish(struct rd_slot *s) {
 }
 
 void rd_slot_drain(struct rd_table *t, struct rd_slot *s) {
-    if (os_u32_load_seqcst(&s->users) != 0) rd_drain(&s->users);
+    if (os_u32_load_seqcst(&s->users) != 0) rd_drain(&s->users, 0);
     tp_share_drain(&t->share, s->value);
 }
 
@@ -214,6 +215,21 @@ sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, ui
     if (SN_UNLIKELY(s->kind >= RD_SLOT_FAST_LOCAL) && access_logical(t, s, addr, len, out) != SN_OK)
         return refuse(s, &t->counters->refused_token, SN_E_TOKEN);
     return SN_OK;
+}
+
+bool rd_table_copy_from(struct rd_table *t, uint32_t pd, uint32_t token, uint64_t addr, size_t len,
+                        void *dst) {
+    struct rd_slot *s = slot_of(t, token), now;
+    if (SN_UNLIKELY(token == 0 || !s || os_u32_load_acquire(&s->token) != token)) return false;
+    /* It may be in other use by the end of this copy, and is not used as long as that may be. */
+    if (!os_guarded_copy(&now, s, sizeof now)) return false;
+    uint64_t off = addr - (uint64_t)(uintptr_t)now.base;
+    if (now.kind != RD_SLOT_LOCAL && now.kind != RD_SLOT_PD_LOCAL) return false;
+    if (now.pd != pd || !(now.rights & (1u << TP_LOCAL_READ))) return false;
+    if (off > now.len || len > now.len - off) return false;
+    if (!os_guarded_copy(dst, (const void *)(uintptr_t)addr, len)) return false;
+    os_fence_acquire();
+    return os_u32_load_relaxed(&s->token) == token;
 }
 
 void rd_table_access_end(struct tp_access *acc) {

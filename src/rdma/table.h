@@ -104,6 +104,11 @@ SN_MUST_CHECK sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint
                                         uint64_t addr, size_t len, enum tp_right right,
                                         struct tp_access *out);
 void rd_table_access_end(struct tp_access *acc);
+/* Copies out of local memory without counting itself anywhere: what was read is good if the token
+ * is valid before and after. Memory that is gone in the middle is only read. False: it was not
+ * copied, for whatever reason; rd_table_access tells, and serves memory that is not plain. */
+SN_MUST_CHECK bool rd_table_copy_from(struct rd_table *t, uint32_t pd, uint32_t token,
+                                      uint64_t addr, size_t len, void *dst);
 /* The published slot with this token, lock held; NULL if there is none. */
 struct rd_slot *rd_table_find_locked(struct rd_table *t, uint32_t token);
 

@@ -126,6 +126,9 @@ struct tp_upcalls {
     sn_status (*access)(void *qp, uint32_t token, uint64_t addr, size_t len, enum tp_right right,
                         struct tp_access *out);
     void (*access_end)(struct tp_access *acc);
+    /* Copies len bytes of registered memory, the source of a Send or Write, to dst: access with
+     * TP_LOCAL_READ, for short payload. The statuses of access, SN_E_FAULT; dst is spoilt then. */
+    sn_status (*copy_from)(void *qp, uint32_t token, uint64_t addr, size_t len, void *dst);
     /* Send with Invalidate arrived: SN_OK, SN_E_TOKEN (unknown or not to be invalidated by a
      * peer), SN_E_PD (belongs to another queue pair). */
     sn_status (*remote_invalidate)(void *qp, uint32_t token);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A lock is one word; its uncontended path is inline. Sections are short, so a loser spins a
- * little before it sleeps on the word.
+ * little before it sleeps on the word. Whoever leaves looks at the mark and then stores; a mark set
+ * in between is lost. The sleeper finds the word changed then, as a rule before it sleeps; if the
+ * owner lost its processor right there, when the time is over.
  */
 #include "os/prim/lock.h"
 #include "base/base.h"
@@ -9,6 +11,7 @@
 #include "os/prim/thread.h"
 
 enum { SPINS = 100 };
+#define LOST_MARK_NS OS_NS_PER_MS
 
 void os_lock_init(os_lock *l, enum os_rank rank) {
     os_u32_store_relaxed(&l->word, 0);
@@ -28,11 +31,11 @@ void os_lock_enter_slow(os_lock *l) {
         os_cpu_relax();
     }
     while (os_u32_exchange_acq_rel(&l->word, 2) != 0)
-        os_wait_on(&l->word, 2, OS_FOREVER);
+        os_wait_on(&l->word, 2, os_now_ns() + LOST_MARK_NS);
 }
 
 void os_lock_leave_slow(os_lock *l) {
-    os_wake_one(&l->word);
+    if (os_u32_exchange_acq_rel(&l->word, 0) == 2) os_wake_one(&l->word);
 }
 
 void os_cond_init(os_cond *c) {

@@ -84,6 +84,20 @@ static inline void os_fence_seqcst(void) {
 #endif
 }
 
+/* Loads before it come before loads after it. */
+static inline void os_fence_acquire(void) {
+#if defined(__SANITIZE_THREAD__)
+    os_fence_seqcst();
+#else
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+}
+
+/* The line at p will be read soon. Any address. */
+static inline void os_prefetch(const void *p) {
+    __builtin_prefetch(p, 0, 3);
+}
+
 /* A hint inside a short spin. */
 static inline void os_cpu_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)

@@ -117,6 +117,14 @@ static inline sn_status fake_access(void *ctx, uint32_t token, uint64_t addr, si
 static inline void fake_access_end(struct tp_access *acc) {
     (void)acc;
 }
+static inline sn_status fake_copy_from(void *ctx, uint32_t token, uint64_t addr, size_t len,
+                                       void *dst) {
+    struct tp_access acc;
+    sn_status st = fake_access(ctx, token, addr, len, TP_LOCAL_READ, &acc);
+    if (st != SN_OK) return st;
+    if (len) memcpy(dst, acc.ptr, len);
+    return SN_OK;
+}
 static inline sn_status fake_remote_invalidate(void *ctx, uint32_t token) {
     (void)ctx;
     return token == FAKE_REMOTE ? SN_OK : token == FAKE_OTHER_PD ? SN_E_PD : SN_E_TOKEN;
@@ -143,6 +151,7 @@ static const struct tp_upcalls fake_up = {
     .receive_done = fake_receive_done,
     .access = fake_access,
     .access_end = fake_access_end,
+    .copy_from = fake_copy_from,
     .remote_invalidate = fake_remote_invalidate,
     .on_reply = fake_on_reply,
     .on_established = fake_on_established,

@@ -74,6 +74,27 @@ static void try_of_held_lock_fails_of_free_lock_succeeds(void) {
     fini_shared(&s);
 }
 
+static void take_and_leave(void *arg) {
+    struct shared *s = arg;
+    os_lock_enter(&s->lock);
+    os_lock_leave(&s->lock);
+}
+
+/* As when the owner looked for a mark, lost its processor and then stored: nobody wakes. */
+static void lock_left_without_seeing_the_mark_is_taken_soon(void) {
+    struct shared s;
+    init_shared(&s);
+    os_thread t;
+    os_u32_store_release(&s.lock.word, 1);
+    CHECK_EQ(os_thread_start(&t, "sleeper", take_and_leave, &s), SN_OK);
+    while (os_u32_load_acquire(&s.lock.word) != 2)
+        os_thread_yield();
+    os_u32_store_release(&s.lock.word, 0);
+    os_thread_join(t);
+    CHECK_EQ(os_u32_load_acquire(&s.lock.word), 0);
+    fini_shared(&s);
+}
+
 static void raise_flag(void *arg) {
     struct shared *s = arg;
     os_lock_enter(&s->lock);
@@ -271,6 +292,7 @@ TEST_MAIN(TEST(order_upward_is_allowed), TEST(order_downward_aborts_naming_both_
           TEST(order_try_downward_is_exempt), TEST(order_below_a_tried_lock_aborts),
           TEST(leave_of_a_lock_not_held_aborts), TEST(assert_held_of_a_lock_not_held_aborts),
           TEST(lock_taken_by_four_threads_excludes),
+          TEST(lock_left_without_seeing_the_mark_is_taken_soon),
           TEST(try_of_held_lock_fails_of_free_lock_succeeds), TEST(cond_signalled_wakes_the_waiter),
           TEST(cond_broadcast_wakes_all_waiters),
           TEST(cond_deadline_passes_returns_false_and_not_early))

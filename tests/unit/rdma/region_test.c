@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include "os/prim/pages.h"
+#include "os/prim/thread.h"
 #include "rdma/connector.h"
 #include "rdma/qp.h"
 #include "rig.h"
@@ -169,6 +170,100 @@ static void stale_tokens_fail(void) {
     rd_region_destroy(m);
     free(old);
     rig_down(&r);
+}
+
+/* ---- copying out without counting ---- */
+
+static sn_status copy_from(struct rd_qp *qp, uint32_t token, const void *addr, size_t len) {
+    static uint8_t out[128];
+    memset(out, 0xEE, sizeof out);
+    sn_status st = rd_upcalls.copy_from(qp, token, (uint64_t)(uintptr_t)addr, len, out);
+    if (st == SN_OK) CHECK(memcmp(out, addr, len) == 0 && out[len] == 0xEE);
+    return st;
+}
+
+static void copy_from_checks_what_access_checks(void) {
+    struct rig r;
+    rig_objects(&r);
+    struct rd_region *m = registered(r.ad, r.buf + 100, 50, RD_REMOTE_READ);
+    uint32_t t = rd_region_local_token(m);
+    struct rd_qp *qp = r.a.qp;
+    for (int i = 0; i < 50; i++)
+        r.buf[100 + i] = (uint8_t)i;
+    CHECK_ST(copy_from(qp, t, r.buf + 100, 50), SN_OK);
+    CHECK_ST(copy_from(qp, t, r.buf + 149, 1), SN_OK);
+    CHECK_ST(copy_from(qp, t, r.buf + 150, 0), SN_OK);
+    CHECK_ST(copy_from(qp, t, r.buf + 100, 51), SN_E_RANGE);
+    CHECK_ST(copy_from(qp, t, r.buf + 99, 1), SN_E_RANGE);
+    CHECK_ST(copy_from(qp, rd_region_remote_token(m), r.buf + 100, 1), SN_E_TOKEN);
+    CHECK_ST(copy_from(qp, 0, r.buf + 100, 1), SN_E_TOKEN);
+    CHECK_ST(copy_from(qp, t + 1, r.buf + 100, 1), SN_E_TOKEN);
+    CHECK_ST(rd_region_deregister(m), SN_OK);
+    CHECK_ST(copy_from(qp, t, r.buf + 100, 1), SN_E_TOKEN);
+    rd_region_destroy(m);
+    void *gone = os_pages_alloc(4096);
+    CHECK(gone != NULL);
+    m = registered(r.ad, gone, 4096, 0);
+    os_pages_free(gone, 4096);
+    CHECK_ST(copy_from(qp, rd_region_local_token(m), gone, 8), SN_E_FAULT);
+    rd_region_destroy(m);
+    rig_down(&r);
+}
+
+enum { FLICKER_ROUNDS = 2000, GOOD = 0x5A, SPOILT = 0xA5 };
+
+struct flicker {
+    struct rig r;
+    os_atomic_u32 token, stop, wrong, copied;
+};
+
+/* Whatever was copied with success is what was there while the memory was registered. */
+static void copy_all_the_time(void *arg) {
+    struct flicker *f = arg;
+    uint8_t out[96];
+    while (!os_u32_load_acquire(&f->stop)) {
+        uint32_t token = os_u32_load_acquire(&f->token);
+        if (rd_upcalls.copy_from(f->r.a.qp, token, (uint64_t)(uintptr_t)f->r.buf, sizeof out,
+                                 out) != SN_OK)
+            continue;
+        for (size_t i = 0; i < sizeof out; i++)
+            if (out[i] != GOOD) os_u32_store_relaxed(&f->wrong, 1);
+        os_u32_fetch_add_relaxed(&f->copied, 1);
+    }
+}
+
+/* As one who owns the memory does; atomic for the sanitizer. */
+static void fill(uint8_t *p, uint8_t value) {
+    for (size_t i = 0; i < 96; i++)
+        __atomic_store_n(&p[i], value, __ATOMIC_RELAXED);
+}
+
+static void copy_from_gives_nothing_of_what_was_deregistered(void) {
+    static struct flicker f;
+    os_thread t;
+    rig_objects(&f.r);
+    struct rd_region *m;
+    CHECK_ST(rd_region_create(f.r.ad, &m), SN_OK);
+    CHECK_ST(os_thread_start(&t, "copies", copy_all_the_time, &f), SN_OK);
+    for (int i = 0; i < FLICKER_ROUNDS; i++) {
+        fill(f.r.buf, GOOD);
+        CHECK_ST(rd_region_register(m, f.r.buf, 96, 0), SN_OK);
+        os_u32_store_release(&f.token, rd_region_local_token(m));
+        if (i % 16 == 0) os_thread_yield();
+        CHECK_ST(rd_region_deregister(m), SN_OK);
+        fill(f.r.buf, SPOILT);
+    }
+    fill(f.r.buf, GOOD);
+    CHECK_ST(rd_region_register(m, f.r.buf, 96, 0), SN_OK);
+    os_u32_store_release(&f.token, rd_region_local_token(m));
+    uint32_t before = os_u32_load_relaxed(&f.copied);
+    while (os_u32_load_relaxed(&f.copied) == before)
+        os_thread_yield();
+    os_u32_store_release(&f.stop, 1);
+    os_thread_join(t);
+    CHECK_EQ(os_u32_load_relaxed(&f.wrong), 0);
+    rd_region_destroy(m);
+    rig_down(&f.r);
 }
 
 static int compare_u32(const void *a, const void *b) {
@@ -499,9 +594,11 @@ TEST_MAIN(TEST(register_bad_arguments_are_refused),
           TEST(register_unmapped_or_read_only_memory_is_a_fault), TEST(rights_follow_the_flags),
           TEST(range_is_checked_to_the_byte), TEST(same_buffer_many_regions_have_own_rights),
           TEST(stale_tokens_fail), TEST(ten_thousand_regions_have_distinct_scattered_tokens),
-          TEST(guessed_tokens_fail), TEST(tokens_of_another_adapter_fail),
-          TEST(bind_impossible_is_refused_at_once), TEST(window_rights_and_bounds_are_its_own),
-          TEST(bind_opens_when_its_turn_comes), TEST(flushed_bind_leaves_the_window_unbound),
+          TEST(guessed_tokens_fail), TEST(copy_from_checks_what_access_checks),
+          TEST(copy_from_gives_nothing_of_what_was_deregistered),
+          TEST(tokens_of_another_adapter_fail), TEST(bind_impossible_is_refused_at_once),
+          TEST(window_rights_and_bounds_are_its_own), TEST(bind_opens_when_its_turn_comes),
+          TEST(flushed_bind_leaves_the_window_unbound),
           TEST(region_is_busy_while_windows_are_bound),
           TEST(destroyed_region_invalidates_its_windows), TEST(destroyed_pair_unbinds_its_windows),
           TEST(destroyed_window_with_posted_requests_is_safe),
