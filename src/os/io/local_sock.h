@@ -3,9 +3,10 @@
  * Owns:    the name space (per network name space on Linux, where nothing is left in the file
  *          system). A name is no protection: anybody may listen on it or connect to it, so both
  *          sides ask os_local_peer_info who the other is before they trust it. On Windows names
- * have no backslash, and capitals do not matter. Threads: as sock.h. The sockets are os_sock:
- * os_poller and os_sock_close take them; the calls on IP addresses do not. Errors:  named at each
- * call; never blocks, a would-be block is SN_E_AGAIN.
+ *          have no backslash, and capitals do not matter.
+ * Threads: as sock.h. The sockets are os_sock: os_poller and os_sock_close take them; the calls on
+ *          IP addresses do not.
+ * Errors:  named at each call; never blocks, a would-be block is SN_E_AGAIN.
  *
  * A message arrives whole, with all its handles, or not at all. The end of the other process
  * looks like os_sock_close: SN_E_EOF after the last message. On Windows a message with handles is
