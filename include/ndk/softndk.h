@@ -34,6 +34,8 @@ enum softndk_verifier { SOFTNDK_VERIFIER_OFF, SOFTNDK_VERIFIER_REPORT, SOFTNDK_V
  *   fail-posts        N: every N-th post fails inline with STATUS_INSUFFICIENT_RESOURCES; 0: none
  *   deadlock-after    milliseconds that a wait without end lasts before the verifier asks whether
  *                     anything can end it (softndk_run only; default 10000); 0: never
+ *   interrupt-moderation  supported, missing (the adapter's flag is clear, and
+ *                     NdkControlCqInterruptModeration answers STATUS_NOT_SUPPORTED)
  *   adapter           enabled, disabled (opening answers NDIS_STATUS_ADAPTER_NOT_READY)
  *   registry          a file to read the registry from, and to which softndk_run writes it back;
  *                     UTF-8, in the format of the Windows registry editor's exports

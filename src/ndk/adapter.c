@@ -66,6 +66,8 @@ const NDK_ADAPTER_INFO *ndk_fill_info(NDK_VERSION version, NDK_ADAPTER_INFO *out
         NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED |
         NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE_SUPPORTED |
         NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED | NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED;
+    if (os_u32_load_relaxed(&ndk_options.no_moderation))
+        out->AdapterFlags &= ~(ULONG)NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED;
     if (version.Major >= 2) out->RdmaTechnology = NdkiWarp;
     return out;
 }

@@ -222,6 +222,7 @@ ULONG ndk_verify_take_ex(NDK_CQ *cq, NDK_RESULT_EX out[], ULONG count) {
 static NTSTATUS moderate(NDK_CQ *object, ULONG interval, ULONG count) {
     struct ndk_cq *cq = (struct ndk_cq *)object;
     NDK_ENTER(object, NdkObjectTypeCq, "NdkControlCqInterruptModeration", STATUS_INVALID_PARAMETER);
+    if (os_u32_load_relaxed(&ndk_options.no_moderation)) return STATUS_NOT_SUPPORTED;
     os_lock_enter(&cq->lock);
     bool bad = interval == MAXULONG && (count == MAXULONG || count > cq->depth);
     if (!bad) {

@@ -294,7 +294,7 @@ NTSTATUS ndk_accept_status(sn_status st);
 
 struct ndk_options {
     os_atomic_u32 completions; /* enum softndk_completions */
-    os_atomic_u32 fixed_tokens, scattered, disabled;
+    os_atomic_u32 fixed_tokens, scattered, disabled, no_moderation;
     os_atomic_u32 fail_posts, posts;
 };
 extern struct ndk_options ndk_options;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Every status that the interface documents for a function of the dispatch tables, provoked. The
  * rows below are the documentation's; a case that gets a status says so (GOT), and the last case
- * fails if a row was not got. `ndk_statuses_test --table FILE` writes the table of docs/ndk.md.
+ * fails if a row was not got. `ndk_statuses_test --table FILE` writes the table of
+ * docs/ndk-statuses.md, `--check FILE` also fails if that file has another one.
  *
  * Networks without a route and hosts that cannot be reached are made in a network namespace of the
  * program's own. The cases with failing allocations need a build that has them (developer builds).
@@ -47,7 +48,7 @@ struct row {
         ROW(f, ADDRESS_ALREADY_EXISTS)
 #define COMPLETE(f)                                                                                \
     ROW(f, SUCCESS), ROW(f, PENDING), ROW(f, CONNECTION_INVALID), ROW(f, CONNECTION_ABORTED),      \
-        NOT_GIVEN(f, IO_TIMEOUT, "iWARP's initiator completes without an answer")
+        NOT_GIVEN(f, IO_TIMEOUT, "iWARP's active side completes without an answer of the peer")
 #define ACCEPT(f) ROW(f, SUCCESS), ROW(f, PENDING), ROW(f, CONNECTION_ABORTED), ROW(f, IO_TIMEOUT)
 #define POST(f) ROW(f, SUCCESS), ROW(f, CONNECTION_INVALID)
 
@@ -76,7 +77,7 @@ static struct row rows[] = {
     ROW("NdkControlCqInterruptModeration", SUCCESS),
     ROW("NdkControlCqInterruptModeration", INVALID_PARAMETER_MIX),
     NOT_GIVEN("NdkControlCqInterruptModeration", INSUFFICIENT_RESOURCES, "it needs none"),
-    NOT_GIVEN("NdkControlCqInterruptModeration", NOT_SUPPORTED, "the adapter supports it"),
+    ROW("NdkControlCqInterruptModeration", NOT_SUPPORTED),
     CREATE("NdkCreateMr"),
     CREATE("NdkCreateMw"),
     CREATE("NdkCreateSrq"),
@@ -87,8 +88,7 @@ static struct row rows[] = {
     ROW("NdkCreateQpWithSrq", INVALID_PARAMETER),
     ROW("NdkRegisterMr", SUCCESS),
     ROW("NdkRegisterMr", PENDING),
-    NOT_GIVEN("NdkRegisterMr", INSUFFICIENT_RESOURCES,
-              "only if the table of tokens is full and cannot grow"),
+    ROW("NdkRegisterMr", INSUFFICIENT_RESOURCES),
     ROW("NdkRegisterMr", INVALID_PARAMETER),
     ROW("NdkDeregisterMr", SUCCESS),
     ROW("NdkDeregisterMr", PENDING),
@@ -142,6 +142,11 @@ static struct row rows[] = {
     CLOSE("NdkCloseMw"),
     CLOSE("NdkCloseSrq"),
     CLOSE("NdkCloseQp"),
+    ROW("CqNotificationCallback", SUCCESS),
+    ROW("CqNotificationCallback", BUFFER_OVERFLOW),
+    NOT_GIVEN("CqNotificationCallback", INTERNAL_ERROR, "there is no hardware that could fail"),
+    ROW("SrqNotificationCallback", SUCCESS),
+    NOT_GIVEN("SrqNotificationCallback", INTERNAL_ERROR, "there is no hardware that could fail"),
 };
 
 static const char *now; /* the case that runs */
@@ -183,6 +188,8 @@ static const char *name_of(NTSTATUS s) {
         NAME(IO_TIMEOUT),
         NAME(ADDRESS_ALREADY_EXISTS),
         NAME(CONNECTION_ABORTED),
+        NAME(BUFFER_OVERFLOW),
+        NAME(INTERNAL_ERROR),
         { NDIS_STATUS_BAD_VERSION, "BAD_VERSION" },
         { NDIS_STATUS_ADAPTER_NOT_READY, "ADAPTER_NOT_READY" },
     };
@@ -530,6 +537,158 @@ static void listening_and_connecting_need_memory(void) {
     CHECK_EQ(softndk_report_leaks(), 0);
 }
 
+/* A post, an Accept or a CompleteConnect, with the n-th allocation failing in it. Another thread's
+ * may fail instead, so a pair lives for one try, and may end as it likes. */
+
+static NTSTATUS post_kind(struct kit_pair *p, int kind, NDK_MR *fast, NDK_MW *window,
+                          NDK_LOGICAL_ADDRESS *page) {
+    NDK_QP *q = p->a.qp;
+    NDK_SGE s = kit_sge(&p->mem, 0, 8);
+    UINT64 at = (UINT64)(ULONG_PTR)p->mem.p;
+    os_fault_arm(OS_FAULT_ALLOC, kind >> 8);
+    switch (kind & 0xFF) {
+    case 0:
+        return q->Dispatch->NdkSend(q, KIT_CTX(1), &s, 1, 0);
+    case 1:
+        return q->Dispatch->NdkReceive(q, KIT_CTX(1), &s, 1);
+    case 2:
+        return q->Dispatch->NdkWrite(q, KIT_CTX(1), &s, 1, at, kit_remote(p), 0);
+    case 3:
+        return q->Dispatch->NdkRead(q, KIT_CTX(1), &s, 1, at, kit_remote(p), 0);
+    case 4:
+        return q->Dispatch->NdkSendAndInvalidate(q, KIT_CTX(1), &s, 1, 0, 1);
+    case 5:
+        return q->Dispatch->NdkBind(q, KIT_CTX(1), p->mem.mr, window, p->mem.p, 8,
+                                    NDK_OP_FLAG_ALLOW_REMOTE_READ);
+    case 6:
+        return q->Dispatch->NdkFastRegister(q, KIT_CTX(1), fast, 1, page, 0, 8, NULL, 0);
+    default:
+        return q->Dispatch->NdkInvalidate(q, KIT_CTX(1), &window->Header, 0);
+    }
+}
+
+/* True if the fault was met. */
+static bool post_without_memory(int kind, int n, bool *failed) {
+    struct kit_pair p;
+    NDK_MR *fast;
+    NDK_MW *window;
+    UCHAR room[0x18];
+    NDK_LOGICAL_ADDRESS_MAPPING *lam = (NDK_LOGICAL_ADDRESS_MAPPING *)(PVOID)room;
+    ULONG size = sizeof room, fbo;
+    struct kit_wait w;
+    kit_up(&p);
+    KIT_CREATE(NDK_MW, window, p.k.pd->Dispatch->NdkCreateMw(p.k.pd, kit_created, &kit_w, &kit_o));
+    KIT_CREATE(NDK_MR, fast,
+               p.k.pd->Dispatch->NdkCreateMr(p.k.pd, TRUE, kit_created, &kit_w, &kit_o));
+    CHECK_NT(fast->Dispatch->NdkInitializeFastRegisterMr(fast, 1, FALSE, kit_request_done, &w),
+             STATUS_SUCCESS);
+    CHECK_NT(p.k.ad->Dispatch->NdkBuildLAM(p.k.ad, p.mem.mdl, PAGE_SIZE, kit_request_done, &w, lam,
+                                           &size, &fbo),
+             STATUS_SUCCESS);
+    if (kind == 7) /* something to invalidate */
+        CHECK_NT(
+            p.a.qp->Dispatch->NdkBind(p.a.qp, KIT_CTX(2), p.mem.mr, window, p.mem.p, 8,
+                                      NDK_OP_FLAG_ALLOW_REMOTE_READ | NDK_OP_FLAG_SILENT_SUCCESS),
+            STATUS_SUCCESS);
+    NTSTATUS st = post_kind(&p, kind | n << 8, fast, window, lam->AdapterPageArray);
+    bool fired = os_fault_fired(OS_FAULT_ALLOC);
+    os_fault_arm(OS_FAULT_ALLOC, -1);
+    *failed |= st == STATUS_INSUFFICIENT_RESOURCES;
+    if (st != STATUS_INSUFFICIENT_RESOURCES) CHECK_NT(st, STATUS_SUCCESS);
+    p.a.qp->Dispatch->NdkFlush(p.a.qp);
+    NDK_RESULT_EX r;
+    int results = 0;
+    KIT_CLOSE(p.a.connector, NdkCloseConnector);
+    KIT_CLOSE(p.a.qp, NdkCloseQp); /* every result is there */
+    while (p.a.cq.cq->Dispatch->NdkGetCqResultsEx(p.a.cq.cq, &r, 1))
+        results += r.RequestContext == KIT_CTX(1);
+    CHECK_EQ(results, st == STATUS_SUCCESS); /* what failed was not posted */
+    KIT_CLOSE(window, NdkCloseMw);
+    KIT_CLOSE(fast, NdkCloseMr);
+    p.k.ad->Dispatch->NdkReleaseLAM(p.k.ad, lam);
+    kit_down(&p);
+    return fired;
+}
+
+static void posts_without_memory(void) {
+    need_faults();
+    for (int kind = 0; kind < 8; kind++) {
+        bool failed = false;
+        int n = 0;
+        while (post_without_memory(kind, n, &failed))
+            CHECK(++n < 50);
+        CHECK(failed == (kind == 6)); /* the one that keeps something of its own */
+    }
+    CHECK_EQ(softndk_report_leaks(), 0);
+}
+
+void statuses_take_every_token(NDK_ADAPTER *adapter); /* statuses_inside.c */
+
+static void regions_without_tokens(void) {
+    struct kit_pair p;
+    struct kit_wait w;
+    NDK_MR *m;
+    kit_objects(&p);
+    kit_wait_init(&w);
+    KIT_CREATE(NDK_MR, m,
+               p.k.pd->Dispatch->NdkCreateMr(p.k.pd, FALSE, kit_created, &kit_w, &kit_o));
+    statuses_take_every_token(p.k.ad);
+    CHECK_NT(
+        got("NdkRegisterMr", m->Dispatch->NdkRegisterMr(m, p.mem.mdl, 8, 0, kit_request_done, &w)),
+        STATUS_INSUFFICIENT_RESOURCES);
+    KIT_CLOSE(m, NdkCloseMr);
+    kit_down(&p);
+}
+
+/* ---- notifications ---- */
+
+static void on_srq(PVOID ctx, NTSTATUS status) {
+    struct kit_wait *w = (struct kit_wait *)ctx;
+    got("SrqNotificationCallback", status);
+    kit_request_done(w, status);
+}
+
+static void notifications_and_their_statuses(void) {
+    enum { SMALL = 4, MANY = 200 };
+    struct kit_pair p;
+    struct kit_cq small;
+    struct kit_wait w, m;
+    NDK_QP *q;
+    NDK_SRQ *s;
+    kit_objects(&p);
+    kit_make_cq(&p.k, &small, SMALL);
+    KIT_CREATE(NDK_QP, q,
+               p.k.pd->Dispatch->NdkCreateQp(p.k.pd, small.cq, small.cq, NULL, MANY, 1, 1, 1, 0,
+                                             kit_created, &kit_w, &kit_o));
+    NDK_SGE sge = kit_sge(&p.mem, 0, 8);
+    CHECK_NT(q->Dispatch->NdkReceive(q, NULL, &sge, 1), STATUS_SUCCESS);
+    small.cq->Dispatch->NdkArmCq(small.cq, NDK_CQ_NOTIFY_ANY);
+    q->Dispatch->NdkFlush(q);
+    CHECK(kit_wait_event(&small.notified));
+    CHECK_NT(got("CqNotificationCallback", small.status), STATUS_SUCCESS);
+    kit_drain(&small);
+    for (int i = 0; i < MANY; i++)
+        CHECK_NT(q->Dispatch->NdkReceive(q, NULL, &sge, 1), STATUS_SUCCESS);
+    small.cq->Dispatch->NdkArmCq(small.cq, NDK_CQ_NOTIFY_ERRORS);
+    q->Dispatch->NdkFlush(q);
+    CHECK(kit_wait_event(&small.notified));
+    CHECK_NT(got("CqNotificationCallback", small.status), STATUS_BUFFER_OVERFLOW);
+    KIT_CLOSE(q, NdkCloseQp);
+    KIT_CLOSE(small.cq, NdkCloseCq);
+    /* a threshold that the number of receives is below already */
+    kit_wait_init(&w);
+    kit_wait_init(&m);
+    KIT_CREATE(NDK_SRQ, s,
+               p.k.pd->Dispatch->NdkCreateSrq(p.k.pd, 4, 1, 0, on_srq, &w, NULL, kit_created,
+                                              &kit_w, &kit_o));
+    CHECK_NT(kit_finish(&m, s->Dispatch->NdkModifySrq(s, 0, 2, kit_request_done, &m)),
+             STATUS_SUCCESS);
+    CHECK(kit_wait_event(&w.event));
+    CHECK_NT(w.status, STATUS_SUCCESS);
+    KIT_CLOSE(s, NdkCloseSrq);
+    kit_down(&p);
+}
+
 /* ---- arguments ---- */
 
 static void arguments_out_of_range(void) {
@@ -604,6 +763,15 @@ static void arguments_out_of_range(void) {
     CHECK_NT(got("NdkControlCqInterruptModeration",
                  cqo->Dispatch->NdkControlCqInterruptModeration(cqo, MAXULONG, MAXULONG)),
              STATUS_INVALID_PARAMETER_MIX);
+    softndk_set("interrupt-moderation", "missing");
+    NDK_ADAPTER_INFO without;
+    size = sizeof without;
+    CHECK_NT(p.k.ad->Dispatch->NdkQueryAdapterInfo(p.k.ad, &without, &size), STATUS_SUCCESS);
+    CHECK(!(without.AdapterFlags & NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED));
+    CHECK_NT(got("NdkControlCqInterruptModeration",
+                 cqo->Dispatch->NdkControlCqInterruptModeration(cqo, 20, MAXULONG)),
+             STATUS_NOT_SUPPORTED);
+    softndk_set("interrupt-moderation", "supported");
     /* A chain with a gap, for both that take a chain. */
     MDL *one = IoAllocateMdl(p.mem.p, PAGE_SIZE, FALSE, FALSE, NULL);
     MDL *far = IoAllocateMdl(p.mem.p + 3 * PAGE_SIZE, PAGE_SIZE, FALSE, FALSE, NULL);
@@ -1070,6 +1238,53 @@ static void establishing_in_all_its_endings(void) {
     }
 }
 
+/* Accept and CompleteConnect with the n-th allocation failing. True if it was met. */
+static bool establish_without_memory(int which, int n, bool *failed) {
+    struct kit_pair p;
+    struct attempt a;
+    NTSTATUS st;
+    kit_objects(&p);
+    kit_listen(&p);
+    begin(&p, &a);
+    if (which == 0) os_fault_arm(OS_FAULT_ALLOC, n);
+    answer(&p, &a, false);
+    if (which == 0) {
+        st = a.as;
+    } else {
+        CHECK_NT(kit_finish(&a.con, a.cs), STATUS_SUCCESS);
+        NDK_CONNECTOR *c = p.a.connector;
+        kit_wait_init(&a.com);
+        os_fault_arm(OS_FAULT_ALLOC, n);
+        st = c->Dispatch->NdkCompleteConnect(c, NULL, NULL, kit_request_done, &a.com);
+        st = kit_finish(&a.com, st);
+    }
+    bool fired = os_fault_fired(OS_FAULT_ALLOC);
+    os_fault_arm(OS_FAULT_ALLOC, -1);
+    *failed |= st == STATUS_INSUFFICIENT_RESOURCES;
+    bool other_end = fired && which == 1 && st == STATUS_CONNECTION_ABORTED; /* it failed there */
+    if (!other_end && st != STATUS_INSUFFICIENT_RESOURCES)
+        CHECK_NT(st, which == 0 ? STATUS_PENDING : STATUS_SUCCESS);
+    /* Whatever it was, both ends can be closed, and what was pending ends. */
+    KIT_CLOSE(p.a.connector, NdkCloseConnector);
+    KIT_CLOSE(p.b.connector, NdkCloseConnector);
+    if (a.cs == STATUS_PENDING) CHECK(kit_wait_event(&a.con.event));
+    if (a.as == STATUS_PENDING) CHECK(kit_wait_event(&a.acc.event));
+    kit_down(&p);
+    return fired;
+}
+
+static void accepting_and_completing_need_memory(void) {
+    need_faults();
+    for (int which = 0; which < 2; which++) {
+        bool failed = false;
+        int n = 0;
+        while (establish_without_memory(which, n, &failed))
+            CHECK(++n < 100);
+        CHECK(failed);
+    }
+    CHECK_EQ(softndk_report_leaks(), 0);
+}
+
 static void rejecting_and_its_data(void) {
     struct kit_pair p;
     struct attempt a;
@@ -1116,22 +1331,46 @@ static void every_documented_status_was_got(void) {
     CHECK_EQ(missing, 0);
 }
 
-static void print_table(const char *path) {
+static size_t print_table(char *to, size_t size) {
+    size_t n = (size_t)snprintf(to, size, "| function | status | provoked by |\n|---|---|---|\n");
+    for (size_t i = 0; i < RTL_NUMBER_OF(rows) && n < size; i++) {
+        struct row *r = &rows[i];
+        n += (size_t)snprintf(to + n, size - n, "| %s | %s | %s%s |\n", r->function,
+                              name_of(r->status), r->how & NEVER ? "never given: " : "",
+                              r->how & NEVER ? r->why
+                              : r->by        ? r->by
+                                             : "not provoked here");
+    }
+    return n;
+}
+
+static char table[1 << 16], in_docs[1 << 16];
+
+static int write_table(const char *path) {
     FILE *f = fopen(path, "w");
     if (!f) {
         perror(path);
-        return;
+        return 1;
     }
-    fprintf(f, "| function | status | provoked by |\n|---|---|---|\n");
-    for (size_t i = 0; i < RTL_NUMBER_OF(rows); i++) {
-        struct row *r = &rows[i];
-        if (r->how & NEVER)
-            fprintf(f, "| %s | %s | never given: %s |\n", r->function, name_of(r->status), r->why);
-        else
-            fprintf(f, "| %s | %s | %s |\n", r->function, name_of(r->status),
-                    r->by ? r->by : "not provoked here");
-    }
+    fwrite(table, 1, print_table(table, sizeof table), f);
+    return fclose(f) == 0 ? 0 : 1;
+}
+
+static const char *documented; /* --check */
+
+static void table_in_the_documentation_is_this_one(void) {
+    if (!documented) SKIP("no --check FILE");
+    if (!have_namespace || !os_fault_available()) SKIP("not every case could run here");
+    size_t n = print_table(table, sizeof table - 1);
+    FILE *f = fopen(documented, "r");
+    CHECK(f != NULL);
+    size_t m = fread(in_docs, 1, sizeof in_docs - 1, f);
     fclose(f);
+    in_docs[m] = 0;
+    const char *at = strstr(in_docs, "| function |");
+    CHECK(n < sizeof table && m < sizeof in_docs - 1 && at != NULL);
+    if (strcmp(at, table) != 0)
+        FAIL("%s has another table; `ndk_statuses_test --table FILE` writes this one", documented);
 }
 
 /* Says which case runs. */
@@ -1155,6 +1394,10 @@ NAMED(networks_and_hosts_that_cannot_be_reached)
 NAMED(every_port_taken)
 NAMED(establishing_in_all_its_endings)
 NAMED(rejecting_and_its_data)
+NAMED(posts_without_memory)
+NAMED(regions_without_tokens)
+NAMED(notifications_and_their_statuses)
+NAMED(accepting_and_completing_need_memory)
 
 /* Loopback, one network whose hosts cannot be reached, and nothing else. Before any thread. */
 static bool enter_namespace(void) {
@@ -1189,13 +1432,18 @@ int main(int argc, char **argv) {
         CASE(networks_and_hosts_that_cannot_be_reached),
         CASE(establishing_in_all_its_endings),
         CASE(rejecting_and_its_data),
+        CASE(posts_without_memory),
+        CASE(regions_without_tokens),
+        CASE(notifications_and_their_statuses),
+        CASE(accepting_and_completing_need_memory),
         TEST(every_documented_status_was_got),
+        TEST(table_in_the_documentation_is_this_one),
     };
-    const char *table = argc == 3 && strcmp(argv[1], "--table") == 0 ? argv[2] : NULL;
+    const char *to = argc == 3 && strcmp(argv[1], "--table") == 0 ? argv[2] : NULL;
+    documented = argc == 3 && strcmp(argv[1], "--check") == 0 ? argv[2] : NULL;
     setenv("SOFTND_MPA_ANSWER_MS", "400", 1);
     setenv("SOFTND_TRANSPORT", "iwarp", 1);
     have_namespace = enter_namespace();
-    int code = test_main(table ? 1 : argc, argv, cases, RTL_NUMBER_OF(cases));
-    if (table) print_table(table);
-    return code;
+    int code = test_main(to || documented ? 1 : argc, argv, cases, RTL_NUMBER_OF(cases));
+    return to ? write_table(to) : code;
 }
