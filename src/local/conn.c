@@ -83,14 +83,23 @@ bool lo_conn_in_use(const struct lo_conn *c) {
     return s == LO_OPEN || s == LO_WAIT_READY;
 }
 
-bool lo_conn_has_input(struct lo_conn *c) {
-    uint32_t pos = os_u32_load_relaxed(&c->rx.pos), acked = os_u32_load_relaxed(&c->tx.acked);
+/* The next slot is there, and neither a receive nor the peer's help is waited for. */
+static bool slot_waits(const struct lo_conn *c) {
+    uint32_t pos = os_u32_load_relaxed(&c->rx.pos), help;
     const struct lo_slot *next = &c->theirs->slots[pos % LO_SLOTS];
     os_prefetch((const uint8_t *)next + 64); /* both lines of a message come at once */
-    if (os_u32_load_acquire(&next->seq) == pos + 1 && !os_u32_load_relaxed(&c->rx.stalled))
-        return true;
+    if (os_u32_load_acquire(&next->seq) != pos + 1 || os_u32_load_relaxed(&c->rx.stalled))
+        return false;
+    help = os_u32_load_relaxed(&c->rx.help);
+    return SN_LIKELY(help == 0) ||
+           os_u32_load_acquire(&c->mine->help) != lo_help_with(help, LO_HELP_TAKEN);
+}
+
+bool lo_conn_has_input(struct lo_conn *c) {
+    uint32_t pos = os_u32_load_relaxed(&c->rx.pos), acked = os_u32_load_relaxed(&c->tx.acked);
+    if (slot_waits(c)) return true;
     if (os_u32_load_relaxed(&c->tx.pos) != acked &&
-        ((int32_t)(os_u32_load_relaxed(&c->theirs->consumed) - acked) > 0 ||
+        (lo_help_wanted(c) || (int32_t)(os_u32_load_relaxed(&c->theirs->consumed) - acked) > 0 ||
          os_u32_load_relaxed(&c->theirs->status) > LO_ST_OPEN))
         return true;
     if (pos != os_u32_load_relaxed(&c->tx.published) && os_u32_load_relaxed(&c->theirs->hurry))
@@ -164,6 +173,7 @@ static void let_go(struct lo_conn *c) {
     c->rx.recv = NULL;
     c->rx.read = NULL;
     os_u32_store_relaxed(&c->rx.stalled, 0);
+    os_u32_store_relaxed(&c->rx.help, 0);
 }
 
 /* Tells the peer, through the memory; the closed socket tells it too. */
@@ -305,12 +315,6 @@ static void plan_ack(struct lo_conn *c) {
     }
 }
 
-static bool slot_waits(const struct lo_conn *c) {
-    uint32_t pos = os_u32_load_relaxed(&c->rx.pos);
-    return os_u32_load_acquire(&c->theirs->slots[pos % LO_SLOTS].seq) == pos + 1 &&
-           !os_u32_load_relaxed(&c->rx.stalled);
-}
-
 /* True if there is nothing to do but to receive: a look, which is why it may be without the lock
  * that guards what it looks at. Who changes it after the look makes progress by itself. */
 static bool only_received(struct lo_conn *c) {
@@ -319,7 +323,7 @@ static bool only_received(struct lo_conn *c) {
     return lo_state(c) == LO_OPEN && !os_u32_load_relaxed(&c->tx.busy) && !c->rx.eof &&
            (int32_t)(os_u32_load_relaxed(&c->theirs->consumed) -
                      os_u32_load_relaxed(&c->tx.acked)) <= 0 &&
-           os_u32_load_relaxed(&c->theirs->status) == LO_ST_OPEN &&
+           os_u32_load_relaxed(&c->theirs->status) == LO_ST_OPEN && !lo_help_wanted(c) &&
            (due == 0 || (due < LO_ACK_EVERY && os_u32_load_relaxed(&c->ack_armed) &&
                          !os_u32_load_relaxed(&c->theirs->hurry))) &&
            !slot_waits(c);
@@ -332,6 +336,7 @@ static bool make_progress(struct lo_conn *c) {
     os_lock_enter(&c->tx_lock);
     if (lo_state(c) == LO_OPEN) {
         did |= lo_tx_look(c);
+        did |= lo_tx_help(c);
         plan_ack(c);
         if (!c->tx.failed) did |= lo_tx_progress(c);
         lo_tx_ring(c);

@@ -78,6 +78,7 @@ struct lo_tx {           /* [tx_lock] */
     uint32_t irq_cap, irq_head, irq_count;
 
     bool bell;               /* something was written since the peer was told */
+    uint32_t helps;          /* parts of Sends that we copied for the peer */
     os_atomic_u32 more;      /* [tx_lock for writes] work is left that waits for nobody */
     os_atomic_u32 busy;      /* [tx_lock for writes] 0: nothing to do before the next post */
     os_atomic_u32 published; /* [tx_lock for writes] slots of the peer's that it knows are done */
@@ -85,15 +86,19 @@ struct lo_tx {           /* [tx_lock] */
     sn_status fail_status;
 };
 
-struct lo_rx {         /* [rx_lock] */
-    os_atomic_u32 pos; /* [rx_lock for writes] slots we are through with */
-    struct lo_ring data;
-    struct tp_receive *recv; /* of the Send that is arriving */
-    uint32_t recv_len;       /* payload of it that is placed */
+struct lo_rx {                      /* [rx_lock] */
+    os_atomic_u32 pos;              /* [rx_lock for writes] slots we are through with */
+    struct lo_ring data, data_next; /* now, and after the slot at hand */
+    struct tp_receive *recv;        /* of the Send that is arriving */
+    uint32_t recv_len;              /* payload of it that is placed */
     struct lo_place recv_at, read_at;
     struct tp_request *read; /* whose answer is arriving */
     uint32_t read_len;
-    uint32_t pull_off;     /* of a described Send: bytes fetched */
+    uint32_t pull_off; /* of a described Send: bytes fetched */
+    uint32_t help_off; /* of the part that the peer may copy; holds while help is not 0 */
+    uint32_t help_len;
+    uint32_t helps;        /* offers made */
+    os_atomic_u32 help;    /* [rx_lock for writes] the word of our offer; 0: there is none */
     os_atomic_u32 stalled; /* a Send waits for a receive */
     bool eof;              /* the peer's end of the socket is closed */
 };
@@ -155,6 +160,15 @@ static inline enum lo_state lo_state(const struct lo_conn *c) {
 }
 static inline struct lo_conn *lo_conn_of(struct tp_conn *c) {
     return SN_CONTAINER(c, struct lo_conn, base);
+}
+
+/* The word of lo_side.help for another state of the same offer. */
+static inline uint32_t lo_help_with(uint32_t word, enum lo_help state) {
+    return (word & ~(uint32_t)(LO_HELP_STATES - 1)) | (uint32_t)state;
+}
+/* The peer offers us a part of a Send of ours. */
+static inline bool lo_help_wanted(const struct lo_conn *c) {
+    return (os_u32_load_relaxed(&c->theirs->help) & (LO_HELP_STATES - 1)) == LO_HELP_OFFERED;
 }
 
 /* conn.c */
@@ -232,6 +246,8 @@ bool lo_tx_note(struct lo_conn *c, enum lo_kind kind, uint8_t flags);
 bool lo_tx_acked(struct lo_conn *c, uint32_t count);
 /* Looks at what the peer tells of our slots; true if it was news. */
 bool lo_tx_look(struct lo_conn *c);
+/* Does the part of a Send that the peer offers; true if there was one. */
+bool lo_tx_help(struct lo_conn *c);
 /* Tells the peer how far we are, if it does not know. */
 void lo_tx_publish(struct lo_conn *c);
 /* To be called after anything that `busy` sums up has changed. */

@@ -14,13 +14,16 @@ enum {
     BURST_SLOTS = 64,
     BURST_BYTES = 4 * 1024 * 1024, /* fetched; then others get their turn */
     CHUNK = 1024 * 1024,           /* bytes copied between two looks at the token */
-    PIECES = 16
+    PIECES = 16,
+    HELP_MIN = 256 * 1024, /* two copies of half of it cost less than one, with what goes around */
+    PAGE = 4096
 };
 
 enum step {
     STEP_DONE, /* the slot is served */
+    STEP_TOLD, /* it is served, and consumed already */
     STEP_MORE, /* it needs more time */
-    STEP_WAIT, /* it waits for a receive */
+    STEP_WAIT, /* it waits for a receive, or the peer's help */
     STEP_FAIL  /* the connection has ended */
 };
 
@@ -45,12 +48,14 @@ static enum step refuse(struct lo_conn *c, sn_status for_peer) {
     return STEP_FAIL;
 }
 
-/* The receive at hand fails for a reason of its own; the connection ends with it. */
+/* The receive at hand fails for a reason of its own; the connection ends with it. First: the peer
+ * may be writing to the receive's memory, and the end waits for that. */
 static enum step fail_receive(struct lo_conn *c, sn_status st, sn_status for_peer) {
     struct tp_receive *recv = c->rx.recv;
     c->rx.recv = NULL;
+    refuse(c, for_peer);
     c->up->receive_done(c->qp, recv, st, 0, 0, 0);
-    return refuse(c, for_peer);
+    return STEP_FAIL;
 }
 
 /* ---- places ---- */
@@ -109,6 +114,12 @@ static enum step stall(struct lo_conn *c) {
     return STEP_WAIT;
 }
 
+static void consume(struct lo_conn *c) {
+    c->rx.data = c->rx.data_next;
+    os_u32_store_release(&c->rx.pos, os_u32_load_relaxed(&c->rx.pos) + 1);
+}
+
+/* Consumed first: who is told, perhaps another thread, may answer, and the answer acknowledges. */
 static enum step end_send(struct lo_conn *c, const struct lo_slot *h) {
     struct tp_receive *recv = c->rx.recv;
     uint32_t flags = (h->flags & LO_F_SOLICIT) ? TP_RECV_SOLICITED : 0;
@@ -117,8 +128,9 @@ static enum step end_send(struct lo_conn *c, const struct lo_slot *h) {
         flags |= TP_RECV_INVALIDATED;
     }
     c->rx.recv = NULL;
+    consume(c);
     c->up->receive_done(c->qp, recv, SN_OK, c->rx.recv_len, flags, h->token);
-    return STEP_DONE;
+    return STEP_TOLD;
 }
 
 static enum step serve_send(struct lo_conn *c, const struct lo_slot *h, const uint8_t *p) {
@@ -185,6 +197,46 @@ static bool check_pieces(const struct lo_slot *h, const struct lo_piece *pieces)
     return sum == h->size;
 }
 
+/* Offers the second half of what comes next to a peer that polls: it copies that part while we copy
+ * the first. n: bytes left of the piece at hand. */
+static void offer_help(struct lo_conn *c, uint32_t n) {
+    struct lo_rx *rx = &c->rx;
+    n = SN_MIN(n, 2 * (uint32_t)CHUNK);
+    skip_full(rx->recv->sge, rx->recv->sge_count, &rx->recv_at);
+    if (n < HELP_MIN || rx->recv_at.idx == rx->recv->sge_count) return;
+    const struct tp_sge *s = &rx->recv->sge[rx->recv_at.idx];
+    uint32_t half = (n / 2 + PAGE - 1) & ~(uint32_t)(PAGE - 1);
+    if (s->len - rx->recv_at.off < n || !c->share || !tp_share_direct(c->share, s->token)) return;
+    struct lo_side *mine = c->mine;
+    rx->help_off = rx->pull_off + half;
+    rx->help_len = n - half;
+    os_u32_store_relaxed(&mine->help_slot, os_u32_load_relaxed(&rx->pos));
+    os_u32_store_relaxed(&mine->help_off, rx->help_off);
+    os_u32_store_relaxed(&mine->help_len, rx->help_len);
+    os_u32_store_relaxed(&mine->help_token, s->token);
+    os_u64_store_relaxed(&mine->help_addr, (uint64_t)(uintptr_t)s->addr + rx->recv_at.off + half);
+    uint32_t word = ++rx->helps * LO_HELP_STATES + LO_HELP_OFFERED;
+    os_u32_store_relaxed(&rx->help, word);
+    os_u32_store_release(&mine->help, word);
+}
+
+/* The first part is here: takes the offer back, or finds out how the peer got on. *done: bytes that
+ * it has written. */
+static enum step settle_help(struct lo_conn *c, uint32_t *done) {
+    struct lo_rx *rx = &c->rx;
+    os_atomic_u32 *help = &c->mine->help;
+    uint32_t offered = os_u32_load_relaxed(&rx->help), word = offered;
+    *done = 0;
+    bool back = os_u32_cas_acq_rel(help, &word, LO_HELP_NONE);
+    if (!back && word == lo_help_with(offered, LO_HELP_TAKEN)) return STEP_WAIT;
+    if (!back && word == lo_help_with(offered, LO_HELP_DONE))
+        *done = rx->help_len;
+    else if (!back && word != lo_help_with(offered, LO_HELP_FAILED))
+        return broken(c, "no answer to an offer");
+    os_u32_store_relaxed(&rx->help, 0);
+    return STEP_DONE;
+}
+
 static enum step serve_send_at(struct lo_conn *c, const struct lo_slot *h, const uint8_t *p,
                                size_t *budget) {
     struct lo_rx *rx = &c->rx;
@@ -204,7 +256,19 @@ static enum step serve_send_at(struct lo_conn *c, const struct lo_slot *h, const
         if (*budget == 0) return STEP_MORE;
         uint32_t n = SN_MIN(pieces[i].len - off, (uint32_t)CHUNK);
         bool local = false;
-        sn_status st = n ? fetch(c, &pieces[i], off, &n, &local) : SN_OK;
+        sn_status st = SN_OK;
+        if (os_u32_load_relaxed(&rx->help) == 0 && os_u32_load_relaxed(&c->theirs->polled))
+            offer_help(c, pieces[i].len - off);
+        if (os_u32_load_relaxed(&rx->help) == 0) {
+            st = n ? fetch(c, &pieces[i], off, &n, &local) : SN_OK;
+        } else if (rx->pull_off != rx->help_off) {
+            n = SN_MIN(n, rx->help_off - rx->pull_off);
+            st = fetch(c, &pieces[i], off, &n, &local);
+        } else {
+            enum step s = settle_help(c, &n);
+            if (s != STEP_DONE) return s;
+            rx->recv_at.off += n;
+        }
         if (st == SN_E_PEER_GONE) return fail(c, SN_E_PEER_GONE);
         if (st != SN_OK) return local ? fail_receive(c, st, SN_E_REMOTE) : refuse(c, st);
         off += n;
@@ -339,17 +403,16 @@ static bool next_slot(struct lo_conn *c, size_t *budget) {
             return false;
         }
     }
-    struct lo_ring data = rx->data;
+    rx->data_next = rx->data;
     const uint8_t *p = slot->data;
     if (h.len > LO_FRAGMENT) {
         broken(c, "a slot that is too long");
         return false;
     }
-    if (h.len > LO_INLINE) p = c->theirs->data + lo_ring_take(&data, h.len);
-    if (serve(c, &h, p, budget) != STEP_DONE) return false;
-    rx->data = data;
-    os_u32_store_release(&rx->pos, pos + 1);
-    return true;
+    if (h.len > LO_INLINE) p = c->theirs->data + lo_ring_take(&rx->data_next, h.len);
+    enum step step = serve(c, &h, p, budget);
+    if (step == STEP_DONE) consume(c);
+    return step == STEP_DONE || step == STEP_TOLD;
 }
 
 bool lo_rx_progress(struct lo_conn *c) {

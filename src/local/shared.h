@@ -13,7 +13,7 @@
 #include "os/prim/atomic.h"
 #include "transport/transport.h"
 
-#define LO_VERSION 1u
+#define LO_VERSION 2u
 #define LO_MAGIC 0x4C4E5353u
 
 /* ---- a connection: two sides, each written by one end and read by the other ---- */
@@ -70,11 +70,30 @@ enum lo_status {
     LO_ST_ERROR, /* closed for err_status, met at slot err_slot of the other side */
 };
 
+/* A long Send that the owner fetches: the other end may copy a part of it, in the other direction.
+ * The owner offers and withdraws; the other end takes, which only one of them can do, and says how
+ * it went. While it is taken, the part is the other end's. */
+enum lo_help {
+    LO_HELP_NONE,
+    LO_HELP_OFFERED,
+    LO_HELP_TAKEN,
+    LO_HELP_DONE,
+    LO_HELP_FAILED, /* nothing, or not all of it, was written */
+    LO_HELP_STATES = 8
+};
+
 struct lo_side {
     /* What the owner tells of the other side's slots; looked at by who waits for that. */
     _Alignas(64) os_atomic_u32 consumed; /* slots the owner is through with */
     os_atomic_u32 status;                /* enum lo_status */
     os_atomic_u32 err_slot, err_status;  /* sn_status as the other side's request gets it */
+    /* The offer's number * LO_HELP_STATES + enum lo_help. What it says changes only while there is
+     * none; who reads it and then takes that number has read it right. */
+    os_atomic_u32 help;
+    os_atomic_u32 help_slot;          /* of the Send */
+    os_atomic_u32 help_off, help_len; /* of its payload */
+    os_atomic_u32 help_token;         /* the owner's memory where it belongs */
+    os_atomic_u64 help_addr;
     /* Changes rarely. */
     _Alignas(64) os_atomic_u32 polled; /* the owner looks at new slots without being told */
     os_atomic_u32 hurry;               /* the owner waits for `consumed` of the other side */

@@ -481,6 +481,58 @@ static enum step step_straight(struct lo_conn *c, size_t *budget) {
     return tx->cur_off == req->length ? finish_request(c) : STEP_DONE;
 }
 
+/* ---- helping the peer to fetch a Send ---- */
+
+struct offer {
+    uint32_t slot, off, len, token;
+    uint64_t addr;
+};
+
+/* Our Send of that slot, if it is not acknowledged. */
+static const struct tp_request *find_send(const struct lo_conn *c, uint32_t slot) {
+    const struct tp_request *req = c->tx.unacked.head;
+    while (req && req->tp_u32[0] - 1 != slot)
+        req = (const struct tp_request *)(uintptr_t)req->tp_u64;
+    return req && req->op == TP_OP_SEND && !(req->flags & TP_F_INLINE) ? req : NULL;
+}
+
+static sn_status help(struct lo_conn *c, const struct offer *o) {
+    const struct tp_request *req = find_send(c, o->slot);
+    os_atomic_u32 *busy = &c->peer->board->cells[c->peer_index].busy[0];
+    struct pieces p;
+    if (!req || !c->peer->can_copy || o->len > CHUNK) return SN_E_WIRE;
+    if (o->off > req->length || o->len > req->length - o->off) return SN_E_WIRE;
+    sn_status st = pin_pieces(c, req, o->off, o->len, &p);
+    if (st != SN_OK) return st;
+    os_u32_store_seqcst(busy, o->token);
+    if (p.bytes != o->len || os_u32_load_seqcst(&c->theirs->status) != LO_ST_OPEN)
+        st = SN_E_AGAIN;
+    else
+        st = lo_peer_check(c->peer, 0, o->token, o->addr, o->len, TP_LOCAL_WRITE);
+    if (st == SN_OK) st = lo_peer_write(c->peer, p.iov, p.count, o->addr, o->len, 0);
+    os_u32_store_release(busy, 0);
+    release_pieces(c, &p);
+    return st;
+}
+
+bool lo_tx_help(struct lo_conn *c) {
+    struct lo_side *s = c->theirs;
+    uint32_t word = os_u32_load_acquire(&s->help), taken = lo_help_with(word, LO_HELP_TAKEN);
+    if (SN_LIKELY(word != lo_help_with(word, LO_HELP_OFFERED))) return false;
+    struct offer o = { .slot = os_u32_load_relaxed(&s->help_slot),
+                       .off = os_u32_load_relaxed(&s->help_off),
+                       .len = os_u32_load_relaxed(&s->help_len),
+                       .token = os_u32_load_relaxed(&s->help_token),
+                       .addr = os_u64_load_relaxed(&s->help_addr) };
+    if (!os_u32_cas_acq_rel(&s->help, &word, taken)) return false; /* withdrawn */
+    sn_status st = help(c, &o);
+    os_u32_store_release(&s->help,
+                         lo_help_with(taken, st == SN_OK ? LO_HELP_DONE : LO_HELP_FAILED));
+    c->tx.helps += st == SN_OK;
+    c->tx.bell = true;
+    return true;
+}
+
 /* ---- answers to the peer's Reads ---- */
 
 static enum step answer_read(struct lo_conn *c) {

@@ -45,7 +45,7 @@ static struct control *new_control(void) {
 }
 
 static void init_end(struct end *e) {
-    test_setenv("SOFTND_TRANSPORT", "local");
+    setenv("SOFTND_TRANSPORT", "local", 1);
     memset(e, 0, sizeof *e);
     e->mem = calloc(1, MEM);
     fake_qp_init(&e->qp, e->mem, MEM);
@@ -391,6 +391,50 @@ static void peer_killed_in_a_copy_is_not_waited_for(void) {
     close_end(&e);
 }
 
+/* Sends, takes the receiver's offer of a part, and says that it copies; for ever. */
+static void take_a_part_and_hang(struct control *ctl) {
+    struct end e;
+    connect_to(&e, ctl);
+    struct lo_conn *c = (struct lo_conn *)e.qp.conn;
+    lo_conn_set_polled(c, true);
+    for (bool taken = false; !taken;) {
+        WAIT_FOR(os_u32_exchange_acq_rel(&ctl->want, 0));
+        fake_post(&e.qp, TP_OP_SEND, 0, e.mem, 1 << 20, 0, 0);
+        while (!taken && os_u32_load_acquire(&ctl->recv) < e.qp.sq_posted) {
+            uint32_t word = os_u32_load_acquire(&c->theirs->help);
+            taken = word == lo_help_with(word, LO_HELP_OFFERED) &&
+                    os_u32_cas_acq_rel(&c->theirs->help, &word, lo_help_with(word, LO_HELP_TAKEN));
+        }
+    }
+    os_u32_store_seqcst(&c->peer->board->cells[c->peer_index].busy[0], FAKE_LOCAL);
+    os_u32_store_seqcst(&ctl->step, 1);
+    WAIT_FOR(os_u32_load_acquire(&ctl->stop));
+}
+
+static void sender_killed_in_its_part_of_a_send_is_not_waited_for(void) {
+    struct control *ctl = new_control();
+    struct end e;
+    pid_t child = start_child(take_a_part_and_hang, ctl);
+    start_listening(&e, ctl);
+    accept_one(&e);
+    bool direct = copies_are_direct(&e);
+    while (direct && !os_u32_load_acquire(&ctl->step)) {
+        uint32_t received = os_u32_load_seqcst(&e.qp.recv_count);
+        fake_post_receive(&e.qp, e.mem, 1 << 20);
+        os_u32_store_release(&ctl->want, 1);
+        WAIT_FOR(os_u32_load_seqcst(&e.qp.recv_count) != received ||
+                 os_u32_load_acquire(&ctl->step));
+        os_u32_store_release(&ctl->recv, os_u32_load_seqcst(&e.qp.recv_count));
+    }
+    uint32_t received = os_u32_load_seqcst(&e.qp.recv_count);
+    kill(child, SIGKILL);
+    WAIT_FOR(os_u32_load_seqcst(&e.qp.disconnected));
+    CHECK_EQ(os_u32_load_seqcst(&e.qp.recv_count), received);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+    close_end(&e);
+    if (!direct) SKIP("copies are not direct here: long Sends go through the ring");
+}
+
 static void killed_target_ends_what_waits_for_it(void) {
     for (int polled = 0; polled < 2; polled++) {
         struct control *ctl = new_control();
@@ -442,5 +486,7 @@ TEST_MAIN(TEST(operations_of_all_sizes_cross_processes),
           TEST(aligned_words_are_never_seen_half_written), TEST(last_byte_of_a_write_is_seen_last),
           TEST(token_ends_under_a_stream_of_writes),
           TEST(killed_writer_blocks_nobody_and_leaves_nothing),
-          TEST(peer_killed_in_a_copy_is_not_waited_for), TEST(killed_target_ends_what_waits_for_it),
+          TEST(peer_killed_in_a_copy_is_not_waited_for),
+          TEST(sender_killed_in_its_part_of_a_send_is_not_waited_for),
+          TEST(killed_target_ends_what_waits_for_it),
           TEST(caller_killed_before_the_answer_is_abandoned))

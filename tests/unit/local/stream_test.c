@@ -115,7 +115,7 @@ static void send_longer_than_the_receive_fails_on_both_sides(void) {
     struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 1024, 0, 0);
     WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
     CHECK_EQ(s->status, SN_E_PEER_MSG_TOO_LONG);
-    CHECK(r->done);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == 1);
     CHECK_EQ(r->status, SN_E_MSG_TOO_LONG);
     close_pair(&p);
 }
@@ -187,6 +187,202 @@ static void polled_ping_pong_completes(void) {
     close_pair(&p);
 }
 
+/* ---- long Sends from both ends ---- */
+
+static struct lo_conn *local_of(struct fake_qp *qp) {
+    return (struct lo_conn *)qp->conn;
+}
+
+static void need_direct_copies(struct pair *p) {
+    if (local_of(&p->a)->peer->can_copy) return;
+    close_pair(p);
+    SKIP("copies are not direct here: long Sends go through the ring");
+}
+
+struct poller {
+    struct tp_conn *conn;
+    os_atomic_u32 stop;
+};
+
+static void poll_hard(void *arg) {
+    struct poller *p = arg;
+    while (!os_u32_load_acquire(&p->stop))
+        p->conn->ops->poll(p->conn);
+}
+
+static void long_sends_between_pollers_are_copied_by_both(void) {
+    static const uint32_t sizes[] = { 262143, 262144, 700001, 2500000 };
+    enum { HELPS = 3, ROUNDS_MAX = 20000 };
+    struct pair p;
+    open_pair(&p, 2);
+    need_direct_copies(&p);
+    struct lo_conn *a = local_of(&p.a);
+    lo_conn_set_polled(a, true); /* the hub says so only while the engine is parked */
+    struct poller receiver = { .conn = p.b.conn };
+    os_thread t;
+    CHECK_EQ(os_thread_start(&t, "receiver", poll_hard, &receiver), SN_OK);
+    uint32_t i = 0;
+    for (; i < ROUNDS_MAX && (i < SN_ARRAY_LEN(sizes) || a->tx.helps < HELPS); i++) {
+        uint32_t n = sizes[i % SN_ARRAY_LEN(sizes)];
+        for (uint32_t k = 0; k <= n / 4; k++)
+            ((uint32_t *)(void *)p.mem_a)[k] = k * 2654435761u + i;
+        memset(p.mem_b, 0, n + 1);
+        struct fake_receive *r = fake_post_receive(&p.b, p.mem_b, n);
+        fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, n, 0, 0);
+        WAIT_FOR((p.a.conn->ops->poll(p.a.conn), os_u32_load_seqcst(&p.a.done_count) == i + 1));
+        WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == i + 1);
+        CHECK_EQ(r->status, SN_OK);
+        CHECK_EQ(r->bytes, n);
+        CHECK(memcmp(p.mem_a, p.mem_b, n) == 0 && p.mem_b[n] == 0);
+    }
+    CHECK(i < ROUNDS_MAX);
+    os_u32_store_release(&receiver.stop, 1);
+    os_thread_join(t);
+    close_pair(&p);
+}
+
+enum { LONG_SEND = 1 << 20 };
+
+/* a sends to b until b's offer is taken, by nobody yet. The word of the offer. */
+static uint32_t take_an_offer(struct pair *p) {
+    os_atomic_u32 *help = &local_of(&p->a)->theirs->help;
+    lo_conn_set_polled(local_of(&p->a), true);
+    for (uint32_t i = 0;; i++) {
+        uint32_t received = os_u32_load_seqcst(&p->b.recv_count);
+        for (uint32_t k = 0; k < LONG_SEND / 4; k++)
+            ((uint32_t *)(void *)p->mem_a)[k] = k * 2654435761u + i;
+        memset(p->mem_b, 0, LONG_SEND);
+        fake_post_receive(&p->b, p->mem_b, LONG_SEND);
+        fake_post(&p->a, TP_OP_SEND, 0, p->mem_a, LONG_SEND, 0, 0);
+        while (os_u32_load_seqcst(&p->b.recv_count) == received) {
+            uint32_t word = os_u32_load_acquire(help), taken = lo_help_with(word, LO_HELP_TAKEN);
+            if (word == lo_help_with(word, LO_HELP_OFFERED) &&
+                os_u32_cas_acq_rel(help, &word, taken))
+                return taken;
+        }
+        WAIT_FOR((p->a.conn->ops->poll(p->a.conn),
+                  os_u32_load_seqcst(&p->a.done_count) == p->a.sq_posted));
+    }
+}
+
+static void check_nothing_received(struct pair *p, uint32_t received) {
+    uint64_t until = os_now_ns() + 5 * OS_NS_PER_MS;
+    while (os_now_ns() < until) {
+        p->b.conn->ops->poll(p->b.conn);
+        CHECK_EQ(os_u32_load_seqcst(&p->b.recv_count), received);
+    }
+}
+
+static void part_that_the_sender_took_is_waited_for(void) {
+    for (int failed = 0; failed < 2; failed++) {
+        struct pair p;
+        open_pair(&p, 2);
+        need_direct_copies(&p);
+        uint32_t word = take_an_offer(&p), received = os_u32_load_seqcst(&p.b.recv_count);
+        struct lo_side *side = local_of(&p.a)->theirs;
+        check_nothing_received(&p, received);
+        uint32_t off = os_u32_load_relaxed(&side->help_off);
+        if (!failed)
+            memcpy((void *)(uintptr_t)os_u64_load_relaxed(&side->help_addr), p.mem_a + off,
+                   os_u32_load_relaxed(&side->help_len));
+        os_u32_store_release(&side->help,
+                             lo_help_with(word, failed ? LO_HELP_FAILED : LO_HELP_DONE));
+        WAIT_FOR(
+            (p.b.conn->ops->poll(p.b.conn), os_u32_load_seqcst(&p.b.recv_count) == received + 1));
+        CHECK(memcmp(p.mem_a, p.mem_b, LONG_SEND) == 0);
+        WAIT_FOR(
+            (p.a.conn->ops->poll(p.a.conn), os_u32_load_seqcst(&p.a.done_count) == p.a.sq_posted));
+        close_pair(&p);
+    }
+}
+
+static void nonsense_for_an_answer_to_an_offer_ends_the_connection(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    need_direct_copies(&p);
+    uint32_t word = take_an_offer(&p), received = os_u32_load_seqcst(&p.b.recv_count);
+    os_u32_store_release(&local_of(&p.a)->theirs->help, word + LO_HELP_STATES);
+    WAIT_FOR((p.b.conn->ops->poll(p.b.conn), os_u32_load_seqcst(&p.b.disconnected)));
+    CHECK_EQ(os_u32_load_seqcst(&p.b.disconnected), 1 + SN_E_WIRE);
+    CHECK_EQ(os_u32_load_seqcst(&p.b.recv_count), received);
+    close_pair(&p);
+}
+
+static void close_conn_b(void *arg) {
+    struct pair *p = arg;
+    p->b.conn->ops->close(p->b.conn);
+    os_u32_store_release(&p->b.abandoned, 1);
+}
+
+/* The sender is in the middle of its part when the receiver closes. */
+static void close_waits_for_the_senders_part(void) {
+    struct pair p;
+    os_thread t;
+    open_pair(&p, 2);
+    need_direct_copies(&p);
+    uint32_t word = take_an_offer(&p);
+    struct lo_conn *b = local_of(&p.b);
+    os_atomic_u32 *busy = &b->hub->board->cells[b->index].busy[0];
+    os_u32_store_seqcst(busy, FAKE_LOCAL);
+    CHECK_EQ(os_thread_start(&t, "closes", close_conn_b, &p), SN_OK);
+    uint64_t until = os_now_ns() + 5 * OS_NS_PER_MS;
+    while (os_now_ns() < until)
+        CHECK(!os_u32_load_acquire(&p.b.abandoned));
+    os_u32_store_release(busy, 0);
+    os_thread_join(t);
+    os_u32_store_release(&local_of(&p.a)->theirs->help, lo_help_with(word, LO_HELP_FAILED));
+    p.a.conn->ops->close(p.a.conn);
+    p.a.conn->ops->release(p.a.conn);
+    p.b.conn->ops->release(p.b.conn);
+    close_rest(&p);
+}
+
+/* A peer that offers what is not there, or more than there is. */
+static void nonsense_for_an_offer_is_refused(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    need_direct_copies(&p);
+    struct lo_conn *a = local_of(&p.a), *b = local_of(&p.b);
+    struct {
+        uint32_t slot, off, len, token;
+        uint64_t addr;
+    } offers[] = {
+        { 77, 0, 64, FAKE_LOCAL, (uint64_t)(uintptr_t)p.mem_b },
+        { 0, 1 << 20, 64, FAKE_LOCAL, (uint64_t)(uintptr_t)p.mem_b },
+        { 0, 1, UINT32_MAX, FAKE_LOCAL, (uint64_t)(uintptr_t)p.mem_b },
+        { 0, 0, 64, FAKE_REMOTE, (uint64_t)(uintptr_t)p.mem_b },
+        { 0, 0, 64, FAKE_LOCAL, (uint64_t)(uintptr_t)p.mem_b + MEM - 63 },
+        { 0, 0, 64, 12345, (uint64_t)(uintptr_t)p.mem_b },
+        { 0, 0, 64, FAKE_LOCAL, (uint64_t)(uintptr_t)p.mem_b },
+    };
+    os_lock_enter(&b->rx_lock); /* the Send stays where it is */
+    offers[0].slot = os_u32_load_relaxed(&a->tx.pos) + 77;
+    for (size_t i = 1; i < SN_ARRAY_LEN(offers); i++)
+        offers[i].slot = os_u32_load_relaxed(&a->tx.pos);
+    fill(p.mem_a, 64, 3);
+    fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, LONG_SEND, 0, 0);
+    for (uint32_t i = 0; i < SN_ARRAY_LEN(offers); i++) {
+        bool good = i == SN_ARRAY_LEN(offers) - 1;
+        uint32_t word = (i + 1) * LO_HELP_STATES;
+        os_u32_store_relaxed(&b->mine->help_slot, offers[i].slot);
+        os_u32_store_relaxed(&b->mine->help_off, offers[i].off);
+        os_u32_store_relaxed(&b->mine->help_len, offers[i].len);
+        os_u32_store_relaxed(&b->mine->help_token, offers[i].token);
+        os_u64_store_relaxed(&b->mine->help_addr, offers[i].addr);
+        os_u32_store_release(&b->mine->help, word + LO_HELP_OFFERED);
+        WAIT_FOR((p.a.conn->ops->poll(p.a.conn),
+                  os_u32_load_acquire(&b->mine->help) >= word + LO_HELP_DONE));
+        CHECK_EQ(os_u32_load_acquire(&b->mine->help),
+                 word + (uint32_t)(good ? LO_HELP_DONE : LO_HELP_FAILED));
+        CHECK_EQ(memcmp(p.mem_b, p.mem_a, 64) == 0, good);
+    }
+    os_u32_store_release(&b->mine->help, 0);
+    os_lock_leave(&b->rx_lock);
+    fake_post_receive(&p.b, p.mem_b, LONG_SEND);
+    WAIT_FOR((p.a.conn->ops->poll(p.a.conn), os_u32_load_seqcst(&p.a.done_count) == 1));
+    close_pair(&p);
+}
+
 TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_place_every_byte),
           TEST(many_requests_both_ways_complete_once),
           TEST(write_outside_the_region_fails_and_ends_the_connection),
@@ -194,4 +390,8 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(send_longer_than_the_receive_fails_on_both_sides),
           TEST(send_without_receive_waits_for_one), TEST(send_without_any_receive_times_out),
           TEST(send_that_waits_is_delivered_after_the_peer_closed),
-          TEST(peer_that_closes_while_its_send_waits_is_noticed), TEST(polled_ping_pong_completes))
+          TEST(peer_that_closes_while_its_send_waits_is_noticed), TEST(polled_ping_pong_completes),
+          TEST(long_sends_between_pollers_are_copied_by_both),
+          TEST(part_that_the_sender_took_is_waited_for),
+          TEST(nonsense_for_an_answer_to_an_offer_ends_the_connection),
+          TEST(close_waits_for_the_senders_part), TEST(nonsense_for_an_offer_is_refused))
