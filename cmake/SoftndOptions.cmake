@@ -24,7 +24,7 @@ else()
     target_compile_definitions(sn_flags INTERFACE _WIN32_WINNT=0x0A00 NTDDI_VERSION=0x0A000002
         __USE_MINGW_ANSI_STDIO=1)
     target_link_options(sn_flags INTERFACE -static)
-    target_link_libraries(sn_flags INTERFACE ws2_32 iphlpapi advapi32 bcrypt ntdll synchronization)
+    target_link_libraries(sn_flags INTERFACE ws2_32 iphlpapi advapi32 bcrypt ntdll synchronization winmm)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR SOFTND_SANITIZE)
     target_compile_definitions(sn_flags INTERFACE SN_DEBUG_CHECKS)

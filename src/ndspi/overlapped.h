@@ -29,8 +29,8 @@ HRESULT ndspi_file_create(HANDLE *out);
 struct ndspi_file *ndspi_file_open(HANDLE handle);
 void ndspi_file_close(struct ndspi_file *f);
 /* A request starts: marks the OVERLAPPED as pending, resets its event, and takes all that the
- * completion will need. *slot is the system's own, kept with the request. False: no memory, the
- * OVERLAPPED is unchanged. */
+ * completion will need. *slot is the system's own, kept with the request. False: no memory or
+ * no handles left, the OVERLAPPED is unchanged. */
 SN_MUST_CHECK bool ndspi_file_begin(struct ndspi_file *f, OVERLAPPED *ov, void **slot);
 /* Takes begin back: hr is stored in the OVERLAPPED, nobody is told. */
 void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr);

@@ -37,30 +37,42 @@ static void store_status(OVERLAPPED *ov, HRESULT hr) {
     __atomic_store_n(&ov->Internal, (ULONG_PTR)(ULONG)hr, __ATOMIC_RELEASE);
 }
 
+/* The event of a request is kept by a handle of our own, which is the slot: who sees the status may
+ * close the application's at once, and its number may be another object's by then. What is no
+ * event, or may not be signalled, is left alone. */
 bool ndspi_file_begin(struct ndspi_file *f, OVERLAPPED *ov, void **slot) {
-    *slot = NULL;
+    HANDLE self = GetCurrentProcess(), event = NULL;
+    if (event_of(ov) &&
+        !DuplicateHandle(self, event_of(ov), self, &event, EVENT_MODIFY_STATE, FALSE, 0) &&
+        GetLastError() != ERROR_INVALID_HANDLE && GetLastError() != ERROR_ACCESS_DENIED)
+        return false;
+    *slot = event;
     ov->InternalHigh = 0;
     store_status(ov, ND_PENDING);
-    if (event_of(ov))
-        ResetEvent(event_of(ov));
+    if (event)
+        ResetEvent(event);
     else
         os_packet_file_clear(f->handle);
     return true;
 }
 
+static void end_event(HANDLE event, bool set) {
+    if (!event) return;
+    if (set) SetEvent(event);
+    CloseHandle(event);
+}
+
 void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
     (void)f;
-    (void)slot;
     store_status(ov, hr);
+    end_event(slot, false);
 }
 
 void ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
-    HANDLE event = event_of(ov);
     bool packet = !((ULONG_PTR)ov->hEvent & 1);
-    (void)slot;
     ov->InternalHigh = 0;
     store_status(ov, hr); /* who polls it may take the memory away now */
-    if (event) SetEvent(event);
+    end_event(slot, true);
     if (packet) (void)os_packet_post(f->handle, ov, SUCCEEDED(hr));
 }
 

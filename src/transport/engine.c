@@ -252,7 +252,7 @@ static uint64_t sleep_length(struct tp_engine *eng) {
 static void engine_main(void *arg) {
     struct tp_engine *eng = arg;
     struct os_poll_event events[EVENTS_PER_WAIT];
-    os_thread_set_prompt(); /* peers wait for it while the application computes */
+    os_thread_set_prompt(true); /* peers wait for it while the application computes */
     while (!os_u32_load_acquire(&eng->stop)) {
         if (os_u32_load_seqcst(&eng->hot_count) != 0) {
             park(eng);
@@ -270,6 +270,7 @@ static void engine_main(void *arg) {
         }
         run_timers(eng, os_now_ns());
     }
+    os_thread_set_prompt(false);
 }
 
 /* ---- watches ---- */

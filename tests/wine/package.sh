@@ -38,7 +38,7 @@ diff <(cd "$top" && find . -type f | sort) - <<'LIST' || fail "other files than 
 LIST
 
 # What every Windows 10 has. Nothing of a compiler, nothing of ours.
-system='^(advapi32|api-ms-win-[a-z0-9-]*|bcrypt|iphlpapi|kernel32|msvcrt|ntdll|ole32|ws2_32)\.dll$'
+system='^(advapi32|api-ms-win-[a-z0-9-]*|bcrypt|iphlpapi|kernel32|msvcrt|ntdll|ole32|winmm|ws2_32)\.dll$'
 for file in softnd.dll softnd.exe; do
     x86_64-w64-mingw32-objdump -p "$top/bin/$file" >"$work/headers" || fail "$file has no headers"
     imports=$(sed -n 's/^\tDLL Name: //p' "$work/headers" | tr A-Z a-z)

@@ -92,9 +92,9 @@ struct sched_attr_v0 {
 
 /* Since Linux 6.12 the runtime of an ordinary thread is the length of its turns, and one with short
  * turns need not wait until another's long turn is over. Older ones ignore it. */
-void os_thread_set_prompt(void) {
+void os_thread_set_prompt(bool on) {
     struct sched_attr_v0 a = { .size = sizeof a };
-    if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0) return;
+    if (!on || syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0) return;
     if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return; /* somebody knows better */
     a.size = sizeof a;
     a.runtime = SLICE_NS;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>
+#include <mmsystem.h>
 #include "base/base.h"
 #include "os/prim/clock.h"
 #include "os/prim/fault.h"
@@ -70,8 +71,14 @@ void os_thread_yield(void) {
     SwitchToThread();
 }
 
-/* The system does so by itself for a thread that waited. */
-void os_thread_set_prompt(void) {
+/* The system runs a thread soon that waited for somebody. One whose time ran out waits for the next
+ * tick of the system's timer, up to 15.6 ms: too long to take over from an application that stopped
+ * polling, or for an acknowledgement. */
+void os_thread_set_prompt(bool on) {
+    if (on)
+        (void)timeBeginPeriod(1);
+    else
+        (void)timeEndPeriod(1);
 }
 
 bool os_wait_on(os_atomic_u32 *word, uint32_t expected, uint64_t deadline_ns) {

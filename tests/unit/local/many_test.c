@@ -39,7 +39,7 @@ static void add_connection(struct crowd *w, uint32_t i) {
 
 static void open_crowd(struct crowd *w) {
     struct os_addr any = { .family = 4, .ip = { 127, 0, 0, 1 } };
-    setenv("SOFTND_TRANSPORT", "local", 1);
+    test_setenv("SOFTND_TRANSPORT", "local");
     memset(w, 0, sizeof *w);
     w->mem_a = calloc(1, MEM);
     w->mem_b = calloc(1, MEM);

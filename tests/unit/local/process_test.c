@@ -45,7 +45,7 @@ static struct control *new_control(void) {
 }
 
 static void init_end(struct end *e) {
-    setenv("SOFTND_TRANSPORT", "local", 1);
+    test_setenv("SOFTND_TRANSPORT", "local");
     memset(e, 0, sizeof *e);
     e->mem = calloc(1, MEM);
     fake_qp_init(&e->qp, e->mem, MEM);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include "local/conn.h"
 #include "os/prim/thread.h"
+#include "support/portable.h"
 #include "support/testing.h"
 #include "unit/iwarp/fake_core.h"
 
@@ -88,7 +89,7 @@ static inline struct tp_setup make_setup(struct fake_qp *qp, struct tp_share *sh
 
 static inline void open_listener(struct pair *p) {
     struct os_addr any = { .family = 4, .ip = { 127, 0, 0, 1 } };
-    setenv("SOFTND_TRANSPORT", "local", 1);
+    test_setenv("SOFTND_TRANSPORT", "local");
     memset(p, 0, sizeof *p);
     p->mem_a = calloc(1, MEM);
     p->mem_b = calloc(1, MEM);

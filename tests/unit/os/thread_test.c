@@ -187,7 +187,7 @@ static void module_path_names_this_file(void) {
 static os_atomic_u32 prompt_policy, prompt_nice;
 static void become_prompt(void *arg) {
     (void)arg;
-    os_thread_set_prompt();
+    os_thread_set_prompt(true);
     os_u32_store_relaxed(&prompt_policy, (uint32_t)sched_getscheduler(0));
     os_u32_store_relaxed(&prompt_nice, (uint32_t)getpriority(PRIO_PROCESS, 0));
 }

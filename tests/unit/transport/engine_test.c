@@ -2,9 +2,10 @@
  * Who makes progress: the engine thread, or an application that polls hard.
  */
 #include "transport/engine.h"
-#include <sys/socket.h>
+#include "os/io/local_sock.h"
 #include "os/io/poller.h"
 #include "os/prim/clock.h"
+#include "os/prim/thread.h"
 #include "support/testing.h"
 
 #define LIMIT_NS (20000 * OS_NS_PER_MS)
@@ -19,8 +20,9 @@ struct bell {
 static void on_ready(struct tp_watch *w, uint32_t events) {
     struct bell *b = SN_CONTAINER(w, struct bell, watch);
     char c;
+    size_t got;
     (void)events;
-    if (recv((int)w->sock, &c, 1, MSG_DONTWAIT) == 1) os_u32_store_release(&b->seen, 1);
+    if (os_local_recv(w->sock, &c, 1, &got, NULL, NULL) == SN_OK) os_u32_store_release(&b->seen, 1);
 }
 
 static void on_free(struct tp_watch *w) {
@@ -28,19 +30,25 @@ static void on_free(struct tp_watch *w) {
 }
 
 static void bell_up(struct bell *b, struct tp_engine *eng) {
-    int fd[2];
+    os_sock listener, sock;
+    char name[64];
+    uint64_t random;
+    os_random_bytes(&random, sizeof random);
+    snprintf(name, sizeof name, "softnd-test-%u-%llx", os_process_id(), (unsigned long long)random);
     memset(b, 0, sizeof *b);
-    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
+    CHECK_EQ(os_local_listen(name, 0, &listener), SN_OK);
+    CHECK_EQ(os_local_connect(name, &b->other), SN_OK);
+    CHECK_EQ(os_local_accept(listener, &sock), SN_OK);
+    os_sock_close(listener, false);
     b->watch = (struct tp_watch){
-        .sock = fd[0], .events = OS_POLL_IN, .on_ready = on_ready, .on_free = on_free
+        .sock = sock, .events = OS_POLL_IN, .on_ready = on_ready, .on_free = on_free
     };
-    b->other = fd[1];
     os_ref_init(&b->watch.refs);
     CHECK_EQ(tp_watch_add(eng, &b->watch), SN_OK);
 }
 
 static void bell_ring(struct bell *b) {
-    CHECK_EQ(send((int)b->other, "x", 1, MSG_NOSIGNAL), 1);
+    CHECK_EQ(os_local_send(b->other, "x", 1, NULL, 0), SN_OK);
 }
 
 static void bell_down(struct bell *b) {
