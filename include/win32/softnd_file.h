@@ -63,6 +63,13 @@ SOFTND_API void SoftNdFileFail(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG n
 SOFTND_API void SoftNdFileComplete(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus,
                                    ULONG_PTR bytes);
 
+/* The same, for a caller that holds a lock which a woken thread would take next: all is done but
+ * that the last thread to wake may not run yet. It does after SoftNdFileWake, to which the result
+ * goes (NULL does nothing), at any time, whatever became of file and request meanwhile. */
+SOFTND_API void *SoftNdFileCompleteHeld(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus,
+                                        ULONG_PTR bytes);
+SOFTND_API void SoftNdFileWake(void *held);
+
 /* What CancelIoEx calls: cancel this pending request of the file, or with overlapped = NULL all
  * of them. Returns TRUE if it found at least one. It may complete them before it returns. */
 typedef BOOL (*SOFTND_CANCEL_FN)(void *context, OVERLAPPED *overlapped);

@@ -70,12 +70,14 @@ typedef enum sn_status { SN_STATUS_LIST(SN_STATUS_ENUM) SN_STATUS_COUNT } sn_sta
 #define SN_MUST_CHECK __attribute__((warn_unused_result))
 #define SN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define SN_COLD __attribute__((cold))
+#define SN_NOINLINE __attribute__((noinline))
 #define SN_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SN_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #else
 #define SN_MUST_CHECK
 #define SN_PRINTF(fmt, args)
 #define SN_COLD
+#define SN_NOINLINE
 #define SN_LIKELY(x) (x)
 #define SN_UNLIKELY(x) (x)
 #endif

@@ -139,9 +139,11 @@ struct iw_rx { /* [rx_lock] */
     struct rdmap_fault fault;
     sn_status fault_status; /* what the connection ends with */
     bool eof;               /* the peer's FIN was read */
+    bool much;              /* the last turn brought more than a few small messages */
     uint8_t *held;          /* bytes read but not looked at: before complete(), or while stalled */
     size_t held_len;
     uint8_t *bounce; /* payload with a CRC, on its way into place; NULL until first needed */
+    uint8_t mark[RDMAP_HEAD_TAGGED - 4]; /* how a report of a SoftND peer begins, up to its count */
 };
 
 struct iw_conn {

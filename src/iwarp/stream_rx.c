@@ -13,11 +13,13 @@
 
 enum {
     STAGE_SMALL = 256,        /* behind a direct read: the trailer and the next head */
+    STAGE_MEDIUM = 1536,      /* a few small messages */
     STAGE_LARGE = 16384,      /* many small messages */
     STAGE_BOUNCE = 65536,     /* a large FPDU with a CRC */
     SUM_MIN = 1024,           /* copied and added to the CRC in one pass ... */
     SUM_END = 64,             /* ... but for its end */
     DIRECT_MIN = 1024,        /* payload worth a place of its own in the vector */
+    MARK_LEN = RDMAP_HEAD_TAGGED + MPA_CRC_LEN, /* a report, which needs no PAD */
     DIRECT_PIECES = 8,        /* segments of a scatter list in one read */
     BURST_BYTES = 1024 * 1024 /* then others get their turn */
 };
@@ -329,6 +331,9 @@ static void take_mark(struct iw_conn *c) {
         os_u32_store_relaxed(&c->hello_due, 1);
         c->report_now = true;
     }
+    uint8_t head[RDMAP_HEAD_TAGGED];
+    rdmap_write_pack(head, true, IW_MARK_STAG, IW_MARK_VERSION, 0);
+    memcpy(c->rx.mark, head, sizeof c->rx.mark); /* all but the count */
     iw_peer_decided(c, IW_PEER_SOFTND);
 }
 
@@ -498,10 +503,10 @@ static void open_stream(struct iw_conn *c) {
     os_lock_leave(&c->tx_lock);
 }
 
-static void end_segment(struct iw_conn *c) {
+static void end_segment(struct iw_conn *c, const uint8_t *trail) {
     struct iw_rx *rx = &c->rx;
     rx->phase = IW_RX_HEAD;
-    if (c->crc && !mpa_trailer_good(rx->trail, rx->ulpdu_len, rx->crc)) {
+    if (c->crc && !mpa_trailer_good(trail, rx->ulpdu_len, rx->crc)) {
         struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_CRC);
         SN_LOG(SN_LOG_INFO, "iwarp: inbound segment refused: %s",
                rdmap_fault_text(RDMAP_FAULT_CRC));
@@ -554,10 +559,38 @@ static void hurry_first(struct iw_conn *c) {
     if (iw_state(c) == IW_WAIT_FPDU && !c->established) iw_arm(c, &c->timer, c->request_ns);
 }
 
+/* Takes a report that is there as a whole, known by its first bytes. One that is wrong is left to
+ * the long way, as all else. */
+static bool take_report(struct iw_conn *c, const uint8_t *p, size_t n) {
+    struct iw_rx *rx = &c->rx;
+    if (n < MARK_LEN || memcmp(p, rx->mark, sizeof rx->mark) != 0 || iw_state(c) != IW_OPEN ||
+        iw_peer(c) != IW_PEER_SOFTND)
+        return false;
+    if (c->crc && !mpa_trailer_good(p + RDMAP_HEAD_TAGGED, RDMAP_HEAD_TAGGED - MPA_LEN_LEN,
+                                    sn_crc32c_extend(SN_CRC32C_INIT, p, RDMAP_HEAD_TAGGED)))
+        return false;
+    const uint8_t *count = p + sizeof rx->mark;
+    os_lock_enter(&c->tx_lock);
+    bool sane = iw_confirmed(c, (uint32_t)count[0] << 24 | (uint32_t)count[1] << 16 |
+                                    (uint32_t)count[2] << 8 | count[3]);
+    os_lock_leave(&c->tx_lock);
+    return sane;
+}
+
 /* Collects the head; true when it is whole and decoded. */
 static bool take_head(struct iw_conn *c, const uint8_t **p, size_t *n) {
     struct iw_rx *rx = &c->rx;
-    if (rx->head_have == 0) hurry_first(c);
+    if (rx->head_have == 0) {
+        hurry_first(c);
+        if (SN_LIKELY(*n >= RDMAP_HEAD_UNTAGGED)) { /* no header is longer */
+            memcpy(rx->head, *p, RDMAP_HEAD_UNTAGGED);
+            rx->head_have = MPA_LEN_LEN + 1;
+            uint32_t need = head_need(rx);
+            rx->head_have = SN_MIN(need, (uint32_t)RDMAP_HEAD_UNTAGGED);
+            *p += rx->head_have;
+            *n -= rx->head_have;
+        }
+    }
     for (uint32_t need; rx->head_have < (need = head_need(rx));) {
         uint32_t m = (uint32_t)SN_MIN(*n, (size_t)(need - rx->head_have));
         if (m == 0) return false;
@@ -660,6 +693,11 @@ static void consume(struct iw_conn *c, const uint8_t *p, size_t n) {
     while (n != 0 && running(c)) {
         switch (rx->phase) {
         case IW_RX_HEAD:
+            if (rx->head_have == 0 && take_report(c, p, n)) {
+                p += MARK_LEN;
+                n -= MARK_LEN;
+                break;
+            }
             if (!take_head(c, &p, &n)) return;
             if (!rx->fault_set && begin_segment(c) == SN_E_AGAIN) {
                 stall(c, p, n);
@@ -678,11 +716,15 @@ static void consume(struct iw_conn *c, const uint8_t *p, size_t n) {
         case IW_RX_TRAILER: {
             uint32_t need = (uint32_t)mpa_pad(rx->ulpdu_len) + MPA_CRC_LEN;
             uint32_t m = (uint32_t)SN_MIN(n, (size_t)(need - rx->trail_have));
-            memcpy(rx->trail + rx->trail_have, p, m);
+            const uint8_t *trail = p;
+            if (m != need) {
+                memcpy(rx->trail + rx->trail_have, p, m);
+                trail = rx->trail;
+            }
             rx->trail_have += m;
             p += m;
             n -= m;
-            if (rx->trail_have == need) end_segment(c);
+            if (rx->trail_have == need) end_segment(c, trail);
             break;
         }
         }
@@ -767,13 +809,12 @@ static void stream_ended(struct iw_conn *c, sn_status st) {
 }
 
 /* One read and what it brought. False when there is no more for now. */
-static bool read_some(struct iw_conn *c, size_t *budget) {
+static inline bool read_some(struct iw_conn *c, size_t *budget, uint8_t *stage, size_t stage_len) {
     struct iw_rx *rx = &c->rx;
-    uint8_t stage[STAGE_LARGE];
     struct os_iov iov[DIRECT_PIECES + 1];
     struct tp_access acc[DIRECT_PIECES];
     uint8_t *to = stage;
-    size_t count = 0, direct = 0, got = 0, stage_len = STAGE_LARGE;
+    size_t count = 0, direct = 0, got = 0;
     bool large = wants_direct(rx);
     if (large && c->crc && !rx->bounce) rx->bounce = os_zalloc(STAGE_BOUNCE);
     if (large && c->crc && rx->bounce) {
@@ -802,6 +843,18 @@ static bool read_some(struct iw_conn *c, size_t *budget) {
     return st == SN_E_FAULT || got == direct + stage_len;
 }
 
+/* A system call leaves no translation of an address behind on some machines, so each page of the
+ * stack that the way of a single small message touches is felt. */
+static SN_NOINLINE bool read_little(struct iw_conn *c, size_t *budget) {
+    uint8_t stage[STAGE_MEDIUM];
+    return read_some(c, budget, stage, sizeof stage);
+}
+
+static SN_NOINLINE bool read_much(struct iw_conn *c, size_t *budget) {
+    uint8_t stage[STAGE_LARGE];
+    return read_some(c, budget, stage, sizeof stage);
+}
+
 bool iw_rx_progress(struct iw_conn *c) {
     size_t budget = BURST_BYTES;
     struct iw_rx *rx = &c->rx;
@@ -816,8 +869,11 @@ bool iw_rx_progress(struct iw_conn *c) {
             os_free(held);
             continue;
         }
-        if (!read_some(c, &budget)) break;
+        bool more = rx->much ? read_much(c, &budget) : read_little(c, &budget);
+        if (!more) break;
+        rx->much = true;
     }
+    rx->much = BURST_BYTES - budget >= STAGE_MEDIUM;
     return budget != BURST_BYTES;
 }
 

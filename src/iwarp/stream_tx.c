@@ -16,7 +16,9 @@ enum {
     BATCH_PIECES = 32,        /* segments of application memory in one call */
     BATCH_BYTES = 512 * 1024, /* payload in one call */
     BATCH_IOV = OS_IOV_MAX,
-    COPY_MAX = 512,  /* payload that is copied beside its head */
+    COPY_MAX = 512,     /* payload that is copied beside its head */
+    SMALL_BYTES = 2048, /* messages of up to COPY_MAX that leave together */
+    SMALL_ROOM = COPY_MAX + 2 * (RDMAP_HEAD_MAX + MPA_TRAILER_MAX), /* for one, and a report */
     SCRATCH = 12288, /* heads, trailers and copied payloads of a batch */
     BOUNCE_BYTES = 128 * 1024,
     BURST_CALLS = 8,         /* then receiving gets its turn */
@@ -458,6 +460,20 @@ static enum rdmap_opcode send_opcode(const struct tp_request *req) {
     return se ? RDMAP_SEND_SE : RDMAP_SEND;
 }
 
+/* The head of an FPDU with payload [off, off+payload) of a Send or Write. */
+static size_t pack_head(const struct tp_request *req, uint32_t msn, uint32_t off, uint32_t payload,
+                        bool last, uint8_t *head) {
+    if (req->op == TP_OP_WRITE) {
+        uint32_t stag = req->remote_token;
+        /* Nobody may look at it, but some adapters refuse 0, and one value is our mark. */
+        if (req->length == 0 && (stag == IW_MARK_STAG || stag == 0)) stag = 1;
+        return rdmap_write_pack(head, last, stag, req->remote_addr + off, payload);
+    }
+    return rdmap_send_pack(head, send_opcode(req), last,
+                           req->flags & TP_F_INVALIDATE ? req->invalidate_token : 0, msn, off,
+                           payload);
+}
+
 /* Cuts the next FPDU of the request at the batch's cursor. */
 static sn_status cut_request(struct iw_conn *c, struct batch *b, uint32_t most) {
     struct tp_request *req = c->tx.q[(c->tx.q_head + b->q_idx) % IW_TXQ];
@@ -477,19 +493,10 @@ static sn_status cut_request(struct iw_conn *c, struct batch *b, uint32_t most) 
         sink_of(req, &rr.sink_stag, &rr.sink_to);
         if (req->length == 0 && rr.src_stag == 0) rr.src_stag = 1;
         head_len = rdmap_read_request_pack(head, req->tp_u32[1], &rr);
-    } else if (req->op == TP_OP_WRITE) {
-        uint32_t stag = req->remote_token;
-        /* Nobody may look at it, but some adapters refuse 0, and one value is our mark. */
-        if (req->length == 0 && (stag == IW_MARK_STAG || stag == 0)) stag = 1;
-        payload = SN_MIN(left, most - overhead);
-        last = payload == left;
-        head_len = rdmap_write_pack(head, last, stag, req->remote_addr + off, payload);
     } else {
         payload = SN_MIN(left, most - overhead);
         last = payload == left;
-        head_len = rdmap_send_pack(head, send_opcode(req), last,
-                                   req->flags & TP_F_INVALIDATE ? req->invalidate_token : 0,
-                                   req->tp_u32[1], off, payload);
+        head_len = pack_head(req, req->tp_u32[1], off, payload, last, head);
     }
     st = add_fpdu(c, b, IW_TX_REQUEST, req, NULL, head_len, off, payload, last);
     if (st == SN_E_FULL) return st;
@@ -748,7 +755,7 @@ void iw_settle_locked(struct iw_conn *c) {
 
 /* ---- the engine of it all ---- */
 
-static void build(struct iw_conn *c, struct batch *b) {
+static void build(struct iw_conn *c, struct batch *b, bool only_part) {
     batch_init(b);
     b->q_sent = c->tx.q_sent;
     b->irq_sent = c->tx.irq_count ? c->tx.irq[c->tx.irq_head].sent : 0;
@@ -770,6 +777,7 @@ static void build(struct iw_conn *c, struct batch *b) {
             b->irq_idx += f->last;
         }
     }
+    if (only_part) return;
     if (c->report_now && iw_report_due(c)) add_report(c, b);
     c->report_now = false;
     fill_batch(c, b);
@@ -830,8 +838,8 @@ static bool must_wait(const struct iw_conn *c) {
     return !c->tx.part.active && (c->tx.unconfirmed.count != 0 || c->tx.reads.count != 0);
 }
 
-/* One system call's worth. False when there is no more for now. */
-static bool send_some(struct iw_conn *c, bool *did) {
+/* One system call's worth, or the rest of a cut FPDU. False when there is no more for now. */
+static bool send_some(struct iw_conn *c, bool only_part, bool *did) {
     struct batch b;
     if (c->tx.raw_len) {
         sn_status st = iw_tx_flush_raw(c);
@@ -842,7 +850,7 @@ static bool send_some(struct iw_conn *c, bool *did) {
         }
         *did = true;
     }
-    build(c, &b);
+    build(c, &b, only_part);
     size_t put = 0, total = 0;
     sn_status st = SN_OK;
     for (size_t i = 0; i < b.iov_count; i++)
@@ -869,6 +877,7 @@ static bool send_some(struct iw_conn *c, bool *did) {
         note_failure(c, SN_E_PEER_GONE);
         return false;
     }
+    if (only_part && b.failed == SN_OK) return false; /* still blocked */
     set_blocked(c, false);
     if (c->tx.failed) return false;
     if (b.failed != SN_OK && (b.fpdu_count == 0 || st == SN_E_FAULT || c->tx_markers)) {
@@ -882,6 +891,78 @@ static bool send_some(struct iw_conn *c, bool *did) {
     return b.iov_count != 0;
 }
 
+/* ---- small messages: built in one piece, without a batch ---- */
+
+static bool is_small(const struct iw_conn *c, const struct tp_request *req) {
+    return (req->op == TP_OP_SEND || req->op == TP_OP_WRITE) && req->length <= COPY_MAX &&
+           req->length <= c->tx.mulpdu - DDP_UNTAGGED_LEN &&
+           !((req->flags & TP_F_FENCE) && c->tx.reads_out != 0);
+}
+
+static bool gather(struct iw_conn *c, const struct tp_request *req, uint8_t *dst) {
+    if (req->flags & TP_F_INLINE) {
+        memcpy(dst, req->inline_data, req->length);
+        return true;
+    }
+    for (uint32_t i = 0; i < req->sge_count; i++) {
+        const struct tp_sge *s = &req->sge[i];
+        for (uint32_t off = 0; off < s->len;) {
+            struct tp_access acc;
+            if (c->up->access(c->qp, s->token, (uint64_t)(uintptr_t)s->addr + off, s->len - off,
+                              TP_LOCAL_READ, &acc) != SN_OK)
+                return false;
+            uint32_t m = (uint32_t)SN_MIN((size_t)(s->len - off), acc.len);
+            bool good = os_guarded_copy(dst, acc.ptr, m);
+            c->up->access_end(&acc);
+            if (!good) return false;
+            dst += m;
+            off += m;
+        }
+    }
+    return true;
+}
+
+/* Adds the trailer to a head and its payload; gives the end. */
+static uint8_t *close_fpdu(const struct iw_conn *c, uint8_t *fpdu, size_t len) {
+    uint32_t crc = c->crc ? sn_crc32c_extend(SN_CRC32C_INIT, fpdu, len) : 0;
+    return fpdu + len + mpa_trailer_pack(fpdu + len, len - MPA_LEN_LEN, crc, c->crc);
+}
+
+/* Sends small messages if those are next, in one system call. What the socket does not take
+ * becomes bytes of our own. False if it is not for us: a failure, too, is left to the batch. */
+static bool send_small(struct iw_conn *c, bool *did) {
+    struct iw_tx *tx = &c->tx;
+    uint8_t buf[SMALL_BYTES], *p = buf;
+    uint32_t count = 0;
+    if (tx->raw_len || tx->part.active || tx->q_count || tx->irq_count || c->tx_markers)
+        return false;
+    for (struct tp_request *req; (req = c->up->sq_peek(c->qp)) != NULL && is_small(c, req);) {
+        if ((size_t)(buf + sizeof buf - p) < SMALL_ROOM) break;
+        if (iw_report_due(c)) p = close_fpdu(c, p, pack_report(c, p)); /* as in fill_batch */
+        size_t head_len = pack_head(req, tx->send_msn, 0, req->length, true, p);
+        if (!gather(c, req, p + head_len)) break;
+        p = close_fpdu(c, p, head_len + req->length);
+        if (req->op == TP_OP_SEND) tx->send_msn++;
+        c->up->sq_advance(c->qp);
+        iw_fifo_push(&tx->unconfirmed, req);
+        count++;
+    }
+    if (p == buf) return false;
+    c->report_now = false;
+    tx->last = IW_TX_REQUEST;
+    struct os_iov iov = { buf, (size_t)(p - buf) };
+    size_t put = 0;
+    sn_status st = iw_conn_writev(c, &iov, 1, &put);
+    *did = *did || put != 0;
+    if (st != SN_OK && st != SN_E_AGAIN)
+        note_failure(c, SN_E_PEER_GONE);
+    else if (put < iov.len && !iw_tx_raw(c, buf + put, iov.len - put))
+        note_failure(c, SN_E_NOMEM);
+    set_blocked(c, put < iov.len && !tx->failed);
+    if (iw_peer(c) == IW_PEER_FOREIGN && !tx->failed) complete_oldest(c, count);
+    return true;
+}
+
 /* Building an empty batch would find it out too, but this comes between each arrival and who waits
  * for it. */
 static bool nothing_to_send(const struct iw_conn *c) {
@@ -892,10 +973,16 @@ static bool nothing_to_send(const struct iw_conn *c) {
 
 bool iw_tx_progress(struct iw_conn *c) {
     bool did = false, more = true;
-    /* A batch that the socket refuses was copied and summed for nothing. */
-    if (os_u32_load_relaxed(&c->tx.blocked) && !os_sock_writable(c->watch.sock)) return false;
+    /* A batch that the socket refuses, or cuts short, was copied and summed for nothing. */
+    if (os_u32_load_relaxed(&c->tx.blocked) && !os_sock_writable(c->watch.sock)) {
+        if (iw_state(c) == IW_OPEN && !c->tx.failed && (c->tx.raw_len || c->tx.part.active))
+            (void)send_some(c, true, &did);
+        return did;
+    }
     for (int i = 0; more && i < BURST_CALLS && iw_state(c) == IW_OPEN && !c->tx.failed; i++)
-        more = !nothing_to_send(c) && send_some(c, &did);
+        more = !nothing_to_send(c) &&
+               (send_small(c, &did) ? !os_u32_load_relaxed(&c->tx.blocked) && !c->tx.failed
+                                    : send_some(c, false, &did));
     if (more && iw_state(c) == IW_OPEN) set_blocked(c, true); /* the poller comes back to us */
     return did;
 }

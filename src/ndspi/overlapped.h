@@ -35,8 +35,12 @@ SN_MUST_CHECK bool ndspi_file_begin(struct ndspi_file *f, OVERLAPPED *ov, void *
 /* Takes begin back: hr is stored in the OVERLAPPED, nobody is told. */
 void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr);
 /* Completes: status, event, packet, in this order. The OVERLAPPED may be gone afterwards. Neither
- * blocks nor calls back; called with a lock of rank REQUEST held, as are begin and refuse. */
-void ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr);
+ * blocks nor calls back; called with a lock of rank REQUEST held, as are begin and refuse. The
+ * result goes to ndspi_file_wake, once no lock is held that the thread woken by it would run into;
+ * the file may be gone by then. */
+SN_MUST_CHECK void *ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot,
+                                        HRESULT hr);
+void ndspi_file_wake(void *held);
 /* The status that an OVERLAPPED which is not pending carries. */
 HRESULT ndspi_file_result(const OVERLAPPED *ov);
 /* The processors that this process may run on; false if the system does not say. */

@@ -45,9 +45,13 @@ void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT
     SoftNdFileFail(file_of(f), ov, hr);
 }
 
-void ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
+void *ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
     (void)slot;
-    SoftNdFileComplete(file_of(f), ov, hr, 0);
+    return SoftNdFileCompleteHeld(file_of(f), ov, hr, 0);
+}
+
+void ndspi_file_wake(void *held) {
+    SoftNdFileWake(held);
 }
 
 HRESULT ndspi_file_result(const OVERLAPPED *ov) {

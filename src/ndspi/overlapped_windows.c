@@ -68,12 +68,17 @@ void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT
     end_event(slot, false);
 }
 
-void ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
+void *ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT hr) {
     bool packet = !((ULONG_PTR)ov->hEvent & 1);
     ov->InternalHigh = 0;
     store_status(ov, hr); /* who polls it may take the memory away now */
     end_event(slot, true);
     if (packet) (void)os_packet_post(f->handle, ov, SUCCEEDED(hr));
+    return NULL;
+}
+
+void ndspi_file_wake(void *held) {
+    (void)held; /* the system woke everybody */
 }
 
 HRESULT ndspi_file_result(const OVERLAPPED *ov) {

@@ -144,10 +144,12 @@ static void complete(struct ndspi_request *r, HRESULT hr) {
     struct shard *s = shard_of(r->ov);
     os_lock_enter(&s->lock);
     sn_list_remove(&r->link);
-    ndspi_file_complete(r->owner->file, r->ov, r->slot, hr);
-    if (s->waiters > 0) os_cond_broadcast(&s->done);
+    void *held = ndspi_file_complete(r->owner->file, r->ov, r->slot, hr);
+    bool waited_for = s->waiters > 0;
     os_lock_leave(&s->lock);
+    if (waited_for) os_cond_broadcast(&s->done);
     give_request_back(r);
+    ndspi_file_wake(held); /* last: it takes the same locks as soon as it runs */
 }
 
 /* The core is done with the request. */

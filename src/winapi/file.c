@@ -130,7 +130,16 @@ void SoftNdFileFail(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus) {
     store_status(overlapped, ntstatus);
 }
 
-void SoftNdFileComplete(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus, ULONG_PTR bytes) {
+/* Holds back the last of the wakes. */
+static void wake_before(struct wa_parker **held, struct wa_parker *p) {
+    if (!p) return;
+    if (*held) wa_unpark(*held);
+    *held = p;
+}
+
+void *SoftNdFileCompleteHeld(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus,
+                             ULONG_PTR bytes) {
+    struct wa_parker *held = NULL;
     struct wa_object *o = object_of(file);
     struct wa_object *event = event_of(overlapped);
     bool wants_packet = ((uintptr_t)overlapped->hEvent & 1) == 0;
@@ -148,25 +157,34 @@ void SoftNdFileComplete(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus
     /* From here the OVERLAPPED is the client's and may be gone; it is only a value. */
 
     if (event) {
-        wa_signal(event);
+        wake_before(&held, wa_signal_held(event));
         wa_object_release(event);
     }
     pthread_mutex_lock(&o->lock);
     bool signal_file = !event && (o->u.file.modes & FILE_SKIP_SET_EVENT_ON_HANDLE) == 0;
     struct wa_parker *parker = wa_signal_locked(o, signal_file);
     pthread_mutex_unlock(&o->lock);
-    if (parker) wa_unpark(parker);
+    wake_before(&held, parker);
 
     if (!port) {
         free(packet);
-        return;
+        return held;
     }
     packet->key = key;
     packet->ov = overlapped;
     packet->status = ntstatus;
     packet->bytes = (DWORD)bytes;
-    wa_port_push(port, packet);
+    wake_before(&held, wa_port_push_held(port, packet));
     wa_object_release(port);
+    return held;
+}
+
+void SoftNdFileWake(void *held) {
+    if (held) wa_unpark(held);
+}
+
+void SoftNdFileComplete(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus, ULONG_PTR bytes) {
+    SoftNdFileWake(SoftNdFileCompleteHeld(file, overlapped, ntstatus, bytes));
 }
 
 /* ---- the client's side ---- */

@@ -144,7 +144,10 @@ unsigned wa_object_count(void);
 
 /* Sets the object signaled: ends every wait on it, or the oldest one if it is auto-reset. */
 void wa_signal(struct wa_object *o);
-/* The same with the lock held; gives the parker to unpark after unlocking, or NULL. With
+/* The same; gives the parker of the last thread to wake, which is the caller's to unpark, or NULL.
+ * A parker may be unparked at any time later: it is never freed, and who parks looks again. */
+struct wa_parker *wa_signal_held(struct wa_object *o);
+/* As wa_signal with the lock held; gives the parker to unpark after unlocking, or NULL. With
  * `signaled` false it only pokes those who want to look. */
 struct wa_parker *wa_signal_locked(struct wa_object *o, bool signaled);
 void wa_unsignal(struct wa_object *o);
@@ -169,6 +172,8 @@ int wa_wait_any(const struct wa_target *targets, unsigned count, int64_t deadlin
 
 /* Queues a packet, or frees it if the port's handle is closed. Never fails, never blocks. */
 void wa_port_push(struct wa_object *port, struct wa_packet *packet);
+/* The same; gives the parker to unpark, or NULL, as wa_signal_held does. */
+struct wa_parker *wa_port_push_held(struct wa_object *port, struct wa_packet *packet);
 /* A new port without a handle; NULL with the last error set. */
 struct wa_object *wa_port_create(void);
 /* Takes up to `max` packets off, waiting for the first; a chain through node.next that ends with

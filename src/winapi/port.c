@@ -21,7 +21,7 @@ struct wa_object *wa_port_create(void) {
     return o;
 }
 
-void wa_port_push(struct wa_object *o, struct wa_packet *packet) {
+struct wa_parker *wa_port_push_held(struct wa_object *o, struct wa_packet *packet) {
     struct wa_port *port = &o->u.port;
     struct wa_parker *parker = NULL;
     pthread_mutex_lock(&o->lock);
@@ -33,8 +33,13 @@ void wa_port_push(struct wa_object *o, struct wa_packet *packet) {
         if (n) parker = SN_CONTAINER(n, struct port_waiter, node)->parker;
     }
     pthread_mutex_unlock(&o->lock);
-    if (parker) wa_unpark(parker);
     if (closed) free(packet);
+    return parker;
+}
+
+void wa_port_push(struct wa_object *o, struct wa_packet *packet) {
+    struct wa_parker *p = wa_port_push_held(o, packet);
+    if (p) wa_unpark(p);
 }
 
 static unsigned pop_locked(struct wa_object *o, struct wa_packet **first, unsigned max) {

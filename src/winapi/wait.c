@@ -45,11 +45,16 @@ struct wa_parker *wa_signal_locked(struct wa_object *o, bool signaled) {
     return held;
 }
 
-void wa_signal(struct wa_object *o) {
+struct wa_parker *wa_signal_held(struct wa_object *o) {
     pthread_mutex_lock(&o->lock);
     /* Setting what is set already: nobody can be waiting to claim it. */
     struct wa_parker *p = o->signaled ? NULL : wa_signal_locked(o, true);
     pthread_mutex_unlock(&o->lock);
+    return p;
+}
+
+void wa_signal(struct wa_object *o) {
+    struct wa_parker *p = wa_signal_held(o);
     if (p) wa_unpark(p);
 }
 

@@ -89,15 +89,20 @@ struct sched_attr_v0 {
     uint64_t runtime, deadline, period;
 };
 #define SLICE_NS 100000u /* the least there is */
+#define PROMPT_NICE (-10) /* nine tenths of a processor shared with an ordinary thread */
 
 /* Since Linux 6.12 the runtime of an ordinary thread is the length of its turns, and one with short
- * turns need not wait until another's long turn is over. Older ones ignore it. */
+ * turns need not wait until another's long turn is over. Older ones ignore it. A better nice value
+ * needs a privilege; without it the thread stays as it is. */
 void os_thread_set_prompt(bool on) {
     struct sched_attr_v0 a = { .size = sizeof a };
     if (!on || syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0) return;
     if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return; /* somebody knows better */
     a.size = sizeof a;
     a.runtime = SLICE_NS;
+    (void)!syscall(SYS_sched_setattr, 0, &a, 0);
+    if (a.nice <= PROMPT_NICE) return;
+    a.nice = PROMPT_NICE;
     (void)!syscall(SYS_sched_setattr, 0, &a, 0);
 }
 

@@ -24,9 +24,9 @@ void os_thread_detach(os_thread t);
 uint64_t os_thread_self(void);
 void os_thread_yield(void);
 /* The calling thread does little at a time: asks the system to run it soon after it wakes, even if
- * others compute on its processor. It gets no larger share for it. Without a way does nothing. On
- * Windows: the system's timer ticks each millisecond from then on. Before it ends the thread calls
- * it with false. */
+ * others compute on its processor, and to prefer it to them where the process may ask for that.
+ * Without a way does nothing. On Windows: the system's timer ticks each millisecond from then on.
+ * Before it ends the thread calls it with false. */
 void os_thread_set_prompt(bool on);
 
 /* Runs fn once per `once`, other callers wait for it. Initialise with OS_ONCE_INIT. */

@@ -202,6 +202,7 @@ static void write_into_full_socket_gives_part_then_again(void) {
     make_pair(4, pair);
     os_sock_set_buffers(pair[0], 32768, 0);
     os_sock_set_buffers(pair[1], 0, 32768);
+    CHECK(os_sock_writable(pair[0]));
     static char big[1 << 20];
     struct os_iov iov[2] = { { big, sizeof big }, { big, sizeof big } };
     size_t n, total = 0;
@@ -213,6 +214,7 @@ static void write_into_full_socket_gives_part_then_again(void) {
         if (st == SN_OK && n < sizeof big) partial = true;
     }
     CHECK_EQ(st, SN_E_AGAIN);
+    CHECK(!os_sock_writable(pair[0]));
     CHECK_EQ(n, 0);
     CHECK(partial);
     CHECK(total > 0);

@@ -184,20 +184,23 @@ static void module_path_names_this_file(void) {
     os_pin_module();
 }
 
-static os_atomic_u32 prompt_policy, prompt_nice;
+static os_atomic_u32 prompt_policy, prompt_nice, prompt_allowed;
 static void become_prompt(void *arg) {
     (void)arg;
     os_thread_set_prompt(true);
     os_u32_store_relaxed(&prompt_policy, (uint32_t)sched_getscheduler(0));
     os_u32_store_relaxed(&prompt_nice, (uint32_t)getpriority(PRIO_PROCESS, 0));
+    os_u32_store_relaxed(&prompt_allowed, setpriority(PRIO_PROCESS, 0, -10) == 0);
 }
 
-static void prompt_thread_keeps_policy_and_nice(void) {
+static void prompt_thread_keeps_policy_and_is_preferred_where_allowed(void) {
     os_thread t;
     CHECK_EQ(os_thread_start(&t, "prompt", become_prompt, NULL), SN_OK);
     os_thread_join(t);
     CHECK_EQ(os_u32_load_relaxed(&prompt_policy), (uint32_t)sched_getscheduler(0));
-    CHECK_EQ(os_u32_load_relaxed(&prompt_nice), (uint32_t)getpriority(PRIO_PROCESS, 0));
+    int own = getpriority(PRIO_PROCESS, 0);
+    bool preferred = os_u32_load_relaxed(&prompt_allowed) && own > -10;
+    CHECK_EQ(os_u32_load_relaxed(&prompt_nice), (uint32_t)(preferred ? -10 : own));
 }
 
 static void process_id_is_the_systems(void) {
@@ -210,4 +213,5 @@ TEST_MAIN(TEST(start_runs_with_name_and_signals_blocked), TEST(detached_thread_r
           TEST(wait_word_ping_pong_loses_no_wake), TEST(wait_word_other_value_returns_at_once),
           TEST(wait_word_deadline_passes_returns_false_and_not_early),
           TEST(wake_all_lets_every_waiter_go), TEST(module_path_names_this_file),
-          TEST(prompt_thread_keeps_policy_and_nice), TEST(process_id_is_the_systems))
+          TEST(prompt_thread_keeps_policy_and_is_preferred_where_allowed),
+          TEST(process_id_is_the_systems))
