@@ -70,6 +70,26 @@ SOFTND_API void *SoftNdFileCompleteHeld(SOFTND_FILE *file, OVERLAPPED *overlappe
                                         ULONG_PTR bytes);
 SOFTND_API void SoftNdFileWake(void *held);
 
+/* Lets a thread that is about to sleep in one of the waits of this library (for objects, a port, a
+ * request) sleep in the provider's place instead and do its work, so that what it waits for needs
+ * no other thread. One thread at a time leads, and only while no other one sleeps here. */
+typedef struct SOFTND_WAIT_HOOK {
+    /* The calling thread may lead: until end. FALSE: it shall sleep as usual. */
+    BOOL (*begin)(void *context);
+    /* Sleeps until the provider has work, wake, or the deadline (CLOCK_MONOTONIC; INT64_MAX:
+     * never), somewhat early or late. */
+    void (*sleep)(void *context, LONGLONG deadline_ns);
+    /* Does the work. FALSE: the thread shall not lead any more. */
+    BOOL (*work)(void *context);
+    /* Ends the sleep, or the next one. Any thread, with a lock of this library held. */
+    void (*wake)(void *context);
+    void (*end)(void *context, BOOL others_sleep);
+} SOFTND_WAIT_HOOK;
+
+/* Sets the hook, which stays valid, and its context; a hook of NULL takes it away, and returns when
+ * nobody is inside it any more. Not from within the hook. */
+SOFTND_API void SoftNdSetWaitHook(const SOFTND_WAIT_HOOK *hook, void *context);
+
 /* What CancelIoEx calls: cancel this pending request of the file, or with overlapped = NULL all
  * of them. Returns TRUE if it found at least one. It may complete them before it returns. */
 typedef BOOL (*SOFTND_CANCEL_FN)(void *context, OVERLAPPED *overlapped);

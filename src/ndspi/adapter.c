@@ -24,6 +24,7 @@ static struct ndspi_adapter *adapter_of(IND2Adapter *This) {
 
 static void close_adapter(struct ndspi_object *o) {
     struct ndspi_adapter *ad = (struct ndspi_adapter *)o;
+    ndspi_lead_forget(ad->rd);
     rd_adapter_close(ad->rd);
     (void)ndspi_object_release(ad->provider);
 }
@@ -201,6 +202,7 @@ HRESULT ndspi_adapter_create(struct ndspi_object *provider, REFIID iid, UINT64 i
     }
     os_pin_module(); /* from here on there are threads, and clients that unload regardless */
     ad->provider = provider;
+    ndspi_lead_offer(ad->rd);
     (void)ndspi_object_add_ref(provider);
     *out = ad;
     return ND_SUCCESS;

@@ -41,6 +41,10 @@ void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT
 SN_MUST_CHECK void *ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot,
                                         HRESULT hr);
 void ndspi_file_wake(void *held);
+/* Threads that wait may do the work of this adapter meanwhile, where the system's waits are ours;
+ * before it is closed, _forget. With several adapters none is led. */
+void ndspi_lead_offer(struct rd_adapter *rd);
+void ndspi_lead_forget(struct rd_adapter *rd);
 /* The status that an OVERLAPPED which is not pending carries. */
 HRESULT ndspi_file_result(const OVERLAPPED *ov);
 /* The processors that this process may run on; false if the system does not say. */

@@ -2,9 +2,11 @@
  * overlapped_linux.c - overlapped files on Linux: thin, over the files of the Win32 subset, which
  * carry the exact status in the completion packet.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 #include "ndspi/overlapped.h"
+#include "os/prim/clock.h"
 #include "win32/softnd_file.h"
 
 static SOFTND_FILE *file_of(struct ndspi_file *f) {
@@ -52,6 +54,60 @@ void *ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRES
 
 void ndspi_file_wake(void *held) {
     SoftNdFileWake(held);
+}
+
+/* ---- waiting threads in the place of the engine ---- */
+
+static BOOL lead_begin(void *context) {
+    return rd_adapter_lead_begin(context) ? TRUE : FALSE;
+}
+
+static void lead_sleep(void *context, LONGLONG deadline_ns) {
+    rd_adapter_lead_sleep(context, deadline_ns == INT64_MAX ? OS_FOREVER : (uint64_t)deadline_ns);
+}
+
+static BOOL lead_work(void *context) {
+    return rd_adapter_lead_work(context) ? TRUE : FALSE;
+}
+
+static void lead_wake(void *context) {
+    rd_adapter_lead_wake(context);
+}
+
+static void lead_end(void *context, BOOL others_sleep) {
+    rd_adapter_lead_end(context, others_sleep);
+}
+
+static const SOFTND_WAIT_HOOK lead_hook = { lead_begin, lead_sleep, lead_work, lead_wake,
+                                            lead_end };
+
+/* Open adapters. A thread could lead only one of several, and does not know which one it waits for.
+ */
+static struct {
+    pthread_mutex_t lock; /* taken with no other one held; the hook's own inside */
+    unsigned count;
+    uintptr_t sum; /* of their addresses: that of the one, if it is one */
+} open_adapters = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void set_hook_locked(void) {
+    bool one = open_adapters.count == 1;
+    SoftNdSetWaitHook(one ? &lead_hook : NULL, one ? (void *)open_adapters.sum : NULL);
+}
+
+void ndspi_lead_offer(struct rd_adapter *rd) {
+    pthread_mutex_lock(&open_adapters.lock);
+    open_adapters.count++;
+    open_adapters.sum += (uintptr_t)rd;
+    set_hook_locked();
+    pthread_mutex_unlock(&open_adapters.lock);
+}
+
+void ndspi_lead_forget(struct rd_adapter *rd) {
+    pthread_mutex_lock(&open_adapters.lock);
+    open_adapters.count--;
+    open_adapters.sum -= (uintptr_t)rd;
+    set_hook_locked();
+    pthread_mutex_unlock(&open_adapters.lock);
 }
 
 HRESULT ndspi_file_result(const OVERLAPPED *ov) {

@@ -81,6 +81,14 @@ void ndspi_file_wake(void *held) {
     (void)held; /* the system woke everybody */
 }
 
+void ndspi_lead_offer(struct rd_adapter *rd) {
+    (void)rd;
+}
+
+void ndspi_lead_forget(struct rd_adapter *rd) {
+    (void)rd;
+}
+
 HRESULT ndspi_file_result(const OVERLAPPED *ov) {
     return (HRESULT)(ULONG)__atomic_load_n(&ov->Internal, __ATOMIC_ACQUIRE);
 }

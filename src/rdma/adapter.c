@@ -232,6 +232,22 @@ void rd_adapter_close(struct rd_adapter *ad) {
     rd_adapter_put(ad);
 }
 
+bool rd_adapter_lead_begin(struct rd_adapter *ad) {
+    return tp_engine_lead_begin(ad->eng);
+}
+void rd_adapter_lead_sleep(struct rd_adapter *ad, uint64_t deadline_ns) {
+    tp_engine_lead_sleep(ad->eng, deadline_ns);
+}
+bool rd_adapter_lead_work(struct rd_adapter *ad) {
+    return tp_engine_lead_work(ad->eng);
+}
+void rd_adapter_lead_wake(struct rd_adapter *ad) {
+    tp_engine_lead_wake(ad->eng);
+}
+void rd_adapter_lead_end(struct rd_adapter *ad, bool others_wait) {
+    tp_engine_lead_end(ad->eng, others_wait);
+}
+
 uint64_t rd_adapter_id(const struct rd_adapter *ad) {
     return ad->id;
 }

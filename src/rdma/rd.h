@@ -78,6 +78,14 @@ SN_MUST_CHECK sn_status rd_adapter_resolve(const struct os_addr *addr, uint64_t 
 SN_MUST_CHECK sn_status rd_adapter_open(uint64_t id, struct rd_adapter **out);
 void rd_adapter_close(struct rd_adapter *ad);
 uint64_t rd_adapter_id(const struct rd_adapter *ad);
+
+/* A thread that waits for the outcome of requests does the work of the adapter's engine meanwhile;
+ * transport/engine.h has what each means. No lock held. The adapter is not closed before _end. */
+SN_MUST_CHECK bool rd_adapter_lead_begin(struct rd_adapter *ad);
+void rd_adapter_lead_sleep(struct rd_adapter *ad, uint64_t deadline_ns);
+SN_MUST_CHECK bool rd_adapter_lead_work(struct rd_adapter *ad);
+void rd_adapter_lead_wake(struct rd_adapter *ad);
+void rd_adapter_lead_end(struct rd_adapter *ad, bool others_wait);
 /* The adapter's addresses now (they may come and go). *count in: room, out: number there are. */
 SN_MUST_CHECK sn_status rd_adapter_addrs(struct rd_adapter *ad, struct os_addr *out, size_t *count);
 /* Adapter objects alive in this process (for DllCanUnloadNow). */

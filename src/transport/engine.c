@@ -5,6 +5,12 @@
  * with a tick instead, and the application's polls do what the thread would have done. It comes
  * back after a tick with few polls (an application that computes and looks now and then must not
  * hold up its peers), or when the last hot queue cooled down.
+ *
+ * An application that waits for events again and again sleeps in the poller itself, as the leader,
+ * and the thread rests. `sleeper` says who is in the poller: never both, since a source beside the
+ * sockets knows one sleeper only. When the leader leaves, nobody is in the poller until it comes
+ * back: soon, or the thread's tick notices. A leader that stays for more than a tick lets the
+ * thread sleep without ticks, and wakes it when it leaves.
  */
 #include "transport/engine.h"
 #include <string.h>
@@ -22,6 +28,11 @@ enum {
     SLOTS_FIRST = 16,
     QUIET_EVERY = 64, /* calls of progress between two looks at sockets that are all quiet */
 };
+/* Leads in a tick for the thread to go on resting, and waits in a row, each within LEAD_GAP_NS of
+ * the one before, to begin with: what is between them is time without progress. */
+#define LEADS_PER_TICK 8
+#define LEAD_GAP_NS (PARK_TICK_NS / LEADS_PER_TICK)
+#define LEAD_YIELD_NS (200 * 1000ull) /* for the thread to leave the poller */
 /* An application that sleeps between its polls is slower: a wake-up takes some 10 us. */
 #define HOT_NS (64 * 4000ull)
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
@@ -54,7 +65,18 @@ struct tp_engine {
     os_atomic_u32 hot_count; /* [lock for writes] hot queues */
     os_atomic_u32 epoch;     /* [lock for writes] hot queues of an older epoch are cold */
     os_atomic_u32 polls;     /* bumped by hot polls, looked at by the tick */
+    os_atomic_u32 sleeper;   /* enum sleeper: who is in the poller */
+    os_atomic_u32 lead_mode; /* the thread leaves the poller to leaders */
+    os_atomic_u32 resting;   /* it sleeps without ticks: a leader that ends wakes it */
+    os_atomic_u32 leads;     /* [leader for writes] counts them */
+    uint32_t leads_seen;     /* [thread] at its last tick */
+    uint32_t lead_streak;    /* [leader] waits in a row */
+    uint64_t lead_last_ns;   /* [leader] begin or end of the last wait known */
+    size_t lead_count;       /* [leader] of lead_events */
+    struct os_poll_event lead_events[EVENTS_PER_PROGRESS];
 };
+
+enum sleeper { NOBODY, THREAD, LEADER };
 
 static uint64_t key_of(uint32_t slot, uint32_t generation) {
     return ((uint64_t)generation << 32) | slot;
@@ -109,11 +131,15 @@ struct tp_source *tp_engine_add_source(struct tp_engine *eng, struct tp_source *
 }
 
 /* One round of sleeping in the poller. */
-static size_t sleep_once(struct tp_engine *eng, struct os_poll_event *events, uint64_t length) {
+static size_t sleep_once(struct tp_engine *eng, struct os_poll_event *events, size_t max,
+                         uint64_t length) {
     struct tp_source *source = os_ptr_load_acquire(&eng->source);
     if (source && source->before_sleep(source)) length = 0;
-    size_t n = os_poller_wait(eng->poller, events, EVENTS_PER_WAIT, length);
+    size_t n = os_poller_wait(eng->poller, events, max, length);
     if (source) source->after_sleep(source);
+    os_lock_enter(&eng->lock);
+    eng->sleeping_until = 0;
+    os_lock_leave(&eng->lock);
     return n;
 }
 
@@ -249,28 +275,115 @@ static uint64_t sleep_length(struct tp_engine *eng) {
     return length;
 }
 
+/* What a sleep found. False: somebody became hot meanwhile, and those bytes are theirs. */
+static bool serve(struct tp_engine *eng, const struct os_poll_event *events, size_t n) {
+    if (os_u32_load_seqcst(&eng->hot_count) != 0) return false;
+    struct tp_source *source = os_ptr_load_acquire(&eng->source);
+    dispatch(eng, events, n);
+    if (source) source->poll(source);
+    return true;
+}
+
+static bool take_poller(struct tp_engine *eng, uint32_t who) {
+    uint32_t nobody = NOBODY;
+    return os_u32_cas_acq_rel(&eng->sleeper, &nobody, who);
+}
+
+static bool is_led(struct tp_engine *eng) {
+    return os_u32_load_seqcst(&eng->sleeper) == LEADER;
+}
+
+/* The thread, while leaders come and go. */
+static void rest(struct tp_engine *eng) {
+    uint32_t word = os_u32_load_seqcst(&eng->park);
+    uint32_t leads = os_u32_load_acquire(&eng->leads);
+    if (is_led(eng) && leads == eng->leads_seen) { /* for a whole tick the same one */
+        os_u32_store_seqcst(&eng->resting, 1);
+        if (is_led(eng) && !os_u32_load_seqcst(&eng->stop))
+            os_wait_on(&eng->park, word, OS_FOREVER);
+        os_u32_store_seqcst(&eng->resting, 0);
+    } else {
+        uint64_t end = os_now_ns() + PARK_TICK_NS;
+        while (os_u32_load_acquire(&eng->park) == word && os_now_ns() < end)
+            os_wait_on(&eng->park, word, end);
+        eng->leads_seen = os_u32_load_acquire(&eng->leads);
+        if (os_u32_load_acquire(&eng->park) == word &&
+            (is_led(eng) || eng->leads_seen - leads >= LEADS_PER_TICK))
+            return;
+    }
+    if (!is_led(eng)) os_u32_store_seqcst(&eng->lead_mode, 0);
+}
+
 static void engine_main(void *arg) {
     struct tp_engine *eng = arg;
     struct os_poll_event events[EVENTS_PER_WAIT];
     os_thread_set_prompt(true); /* peers wait for it while the application computes */
     while (!os_u32_load_acquire(&eng->stop)) {
-        if (os_u32_load_seqcst(&eng->hot_count) != 0) {
+        if (os_u32_load_seqcst(&eng->lead_mode) != 0) {
+            rest(eng);
+        } else if (os_u32_load_seqcst(&eng->hot_count) != 0) {
             park(eng);
+        } else if (take_poller(eng, THREAD)) {
+            size_t n = sleep_once(eng, events, EVENTS_PER_WAIT, sleep_length(eng));
+            os_u32_store_seqcst(&eng->sleeper, NOBODY);
+            if (os_u32_load_seqcst(&eng->lead_mode)) os_wake_all(&eng->sleeper);
+            (void)serve(eng, events, n);
         } else {
-            size_t n = sleep_once(eng, events, sleep_length(eng));
-            os_lock_enter(&eng->lock);
-            eng->sleeping_until = 0;
-            os_lock_leave(&eng->lock);
-            /* Somebody became hot while we slept: those bytes are theirs. */
-            if (os_u32_load_seqcst(&eng->hot_count) == 0) {
-                struct tp_source *source = os_ptr_load_acquire(&eng->source);
-                dispatch(eng, events, n);
-                if (source) source->poll(source);
-            }
+            os_u32_store_seqcst(&eng->lead_mode, 1); /* a leader was faster */
         }
         run_timers(eng, os_now_ns());
     }
     os_thread_set_prompt(false);
+}
+
+/* ---- leaders ---- */
+
+static bool waits_often(struct tp_engine *eng) {
+    uint64_t now = os_now_ns(), before = eng->lead_last_ns;
+    eng->lead_last_ns = now;
+    if (now - before > LEAD_GAP_NS) eng->lead_streak = 0;
+    if (eng->lead_streak < LEADS_PER_TICK) eng->lead_streak++;
+    return eng->lead_streak == LEADS_PER_TICK;
+}
+
+bool tp_engine_lead_begin(struct tp_engine *eng) {
+    if (!waits_often(eng) || os_u32_load_seqcst(&eng->hot_count) != 0) return false;
+    if (!take_poller(eng, LEADER)) {
+        /* The thread is in the poller. It must be out before we can be in. */
+        os_u32_store_seqcst(&eng->lead_mode, 1);
+        os_poller_wake(eng->poller);
+        os_wait_on(&eng->sleeper, THREAD, os_now_ns() + LEAD_YIELD_NS);
+        if (!take_poller(eng, LEADER)) {
+            os_u32_store_seqcst(&eng->lead_mode, 0);
+            return false;
+        }
+    }
+    os_u32_store_seqcst(&eng->lead_mode, 1);
+    os_u32_fetch_add_seqcst(&eng->leads, 1);
+    return true;
+}
+
+void tp_engine_lead_sleep(struct tp_engine *eng, uint64_t deadline_ns) {
+    uint64_t length = sleep_length(eng), now = os_now_ns();
+    if (deadline_ns != OS_FOREVER)
+        length = SN_MIN(length, deadline_ns > now ? deadline_ns - now : 0);
+    eng->lead_count = sleep_once(eng, eng->lead_events, EVENTS_PER_PROGRESS, length);
+}
+
+bool tp_engine_lead_work(struct tp_engine *eng) {
+    bool ours = serve(eng, eng->lead_events, eng->lead_count);
+    run_timers(eng, os_now_ns());
+    return ours;
+}
+
+void tp_engine_lead_wake(struct tp_engine *eng) {
+    os_poller_wake(eng->poller);
+}
+
+void tp_engine_lead_end(struct tp_engine *eng, bool others_wait) {
+    eng->lead_last_ns = os_now_ns();
+    os_u32_store_seqcst(&eng->sleeper, NOBODY);
+    if (others_wait || os_u32_load_seqcst(&eng->resting)) unpark(eng);
 }
 
 /* ---- watches ---- */

@@ -45,6 +45,23 @@ bool tp_engine_progress(struct tp_engine *eng);
 /* Connections the engine watches; 1: polling that one is enough. */
 uint32_t tp_engine_watch_count(struct tp_engine *eng);
 
+/* ---- a thread that waits sleeps in the engine's place ---- */
+
+/* The calling thread is about to sleep until a request completes, and may sleep in the poller and
+ * do the work itself, which saves the way over the engine's thread. True: it is the leader until
+ * _end; the engine's thread rests meanwhile. False: not now: it does not wait often enough,
+ * somebody polls hard, or the thread of the engine is in the poller. One thread at a time. */
+bool tp_engine_lead_begin(struct tp_engine *eng);
+/* The leader: sleeps until something is ready, tp_engine_lead_wake or the deadline. */
+void tp_engine_lead_sleep(struct tp_engine *eng, uint64_t deadline_ns);
+/* The leader: does what sleep found. False: it must end, others do the work now. */
+bool tp_engine_lead_work(struct tp_engine *eng);
+/* Ends the leader's sleep, or its next one. Any thread. */
+void tp_engine_lead_wake(struct tp_engine *eng);
+/* The leader is none any more. If it comes back soon the engine's thread goes on resting, else that
+ * takes over after a tick, or at once if others are known to wait. */
+void tp_engine_lead_end(struct tp_engine *eng, bool others_wait);
+
 /* ---- for transports ---- */
 
 /* Something that makes progress without sockets: shared memory that peers write to. One per engine;

@@ -57,34 +57,123 @@ void wa_parker_release(struct wa_parker *p) {
     pthread_mutex_unlock(&pool_lock);
 }
 
-/* The owner goes from AWAKE to ASLEEP and takes POKED back to AWAKE; others only set POKED. */
-enum { AWAKE, ASLEEP, POKED };
+/* The owner goes from AWAKE to ASLEEP or LEADING and takes POKED back to AWAKE; others only set
+ * POKED. */
+enum { AWAKE, ASLEEP, POKED, LEADING };
 
 static long futex(struct wa_parker *p, int op, uint32_t value, const struct timespec *until) {
     return syscall(SYS_futex, &p->state, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
                    FUTEX_BITSET_MATCH_ANY);
 }
 
+/* ---- a thread that sleeps in the provider's place ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t left;                    /* [lock] leader became NULL */
+    _Atomic(const SOFTND_WAIT_HOOK *) hook; /* [lock for writes] */
+    void *context;                          /* [lock] */
+    struct wa_parker *leader;               /* [lock] */
+    const SOFTND_WAIT_HOOK *leading;        /* [lock] the leader's */
+} lead = { .lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER };
+static atomic_uint sleepers; /* threads in the futex call below */
+
+/* A leader sleeps by the millisecond: the last two of a deadline are left to the futex. */
+#define LEAD_SPARE_NS 2000000
+
+void SoftNdSetWaitHook(const SOFTND_WAIT_HOOK *hook, void *context) {
+    pthread_mutex_lock(&lead.lock);
+    atomic_store(&lead.hook, NULL); /* the leader looks at it after each sleep */
+    while (lead.leader) {
+        lead.leading->wake(lead.context);
+        pthread_cond_wait(&lead.left, &lead.lock);
+    }
+    lead.context = context;
+    atomic_store(&lead.hook, hook);
+    pthread_mutex_unlock(&lead.lock);
+}
+
+static const SOFTND_WAIT_HOOK *take_lead(struct wa_parker *p, void **context) {
+    pthread_mutex_lock(&lead.lock);
+    const SOFTND_WAIT_HOOK *hook = atomic_load(&lead.hook);
+    if (lead.leader || atomic_load(&sleepers) != 0) hook = NULL;
+    if (hook) {
+        lead.leader = p;
+        lead.leading = hook;
+        *context = lead.context;
+    }
+    pthread_mutex_unlock(&lead.lock);
+    return hook;
+}
+
+static void drop_lead(void) {
+    pthread_mutex_lock(&lead.lock);
+    lead.leader = NULL;
+    pthread_cond_broadcast(&lead.left);
+    pthread_mutex_unlock(&lead.lock);
+}
+
+static bool near(int64_t deadline_ns) {
+    return deadline_ns != WA_NEVER && deadline_ns - wa_now_ns() < LEAD_SPARE_NS;
+}
+
+/* Leads until unparked, true; false when the futex has to do it. */
+static bool park_leading(struct wa_parker *p, int64_t deadline_ns) {
+    if (!atomic_load_explicit(&lead.hook, memory_order_relaxed) || near(deadline_ns)) return false;
+    void *context;
+    const SOFTND_WAIT_HOOK *hook = take_lead(p, &context);
+    if (!hook) return false;
+    int cancel; /* a wait is no point of cancellation, and a leader must not vanish */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    bool go_on = hook->begin(context), led = go_on;
+    while (go_on && atomic_load(&p->state) != POKED) {
+        uint32_t seen = AWAKE;
+        if (!atomic_compare_exchange_strong(&p->state, &seen, LEADING)) break;
+        hook->sleep(context, deadline_ns == WA_NEVER ? WA_NEVER : deadline_ns - LEAD_SPARE_NS / 2);
+        seen = LEADING;
+        atomic_compare_exchange_strong(&p->state, &seen, AWAKE); /* else POKED, and stays so */
+        go_on = hook->work(context) && atomic_load(&lead.hook) == hook && !near(deadline_ns);
+    }
+    if (led) hook->end(context, atomic_load(&sleepers) != 0);
+    drop_lead();
+    pthread_setcancelstate(cancel, NULL);
+    uint32_t seen = POKED;
+    return atomic_compare_exchange_strong(&p->state, &seen, AWAKE);
+}
+
+static void wake_leader(const struct wa_parker *p) {
+    pthread_mutex_lock(&lead.lock);
+    if (lead.leader == p) lead.leading->wake(lead.context);
+    pthread_mutex_unlock(&lead.lock);
+}
+
 bool wa_park(struct wa_parker *p, int64_t deadline_ns) {
+    if (park_leading(p, deadline_ns)) return true;
     struct timespec until = { (time_t)(deadline_ns / 1000000000),
                               (long)(deadline_ns % 1000000000) };
     uint32_t seen = AWAKE;
+    atomic_fetch_add(&sleepers, 1);
     if (atomic_compare_exchange_strong(&p->state, &seen, ASLEEP)) {
         do {
             /* An absolute time, of the monotonic clock. */
             long err = futex(p, FUTEX_WAIT_BITSET, ASLEEP, deadline_ns == WA_NEVER ? NULL : &until);
             seen = ASLEEP;
             if (err != 0 && errno == ETIMEDOUT &&
-                atomic_compare_exchange_strong(&p->state, &seen, AWAKE))
+                atomic_compare_exchange_strong(&p->state, &seen, AWAKE)) {
+                atomic_fetch_sub(&sleepers, 1);
                 return false;
+            }
         } while (atomic_load(&p->state) == ASLEEP);
     }
+    atomic_fetch_sub(&sleepers, 1);
     atomic_store(&p->state, AWAKE);
     return true;
 }
 
 void wa_unpark(struct wa_parker *p) {
-    if (atomic_exchange(&p->state, POKED) == ASLEEP) futex(p, FUTEX_WAKE, 1, NULL);
+    uint32_t was = atomic_exchange(&p->state, POKED);
+    if (was == ASLEEP) futex(p, FUTEX_WAKE, 1, NULL);
+    if (was == LEADING) wake_leader(p);
 }
 
 /* ---- the table ---- */

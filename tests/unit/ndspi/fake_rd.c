@@ -231,6 +231,26 @@ void rd_adapter_close(struct rd_adapter *ad) {
     os_free(ad);
 }
 
+bool rd_adapter_lead_begin(struct rd_adapter *ad) {
+    (void)ad;
+    return false;
+}
+void rd_adapter_lead_sleep(struct rd_adapter *ad, uint64_t deadline_ns) {
+    (void)ad;
+    (void)deadline_ns;
+}
+bool rd_adapter_lead_work(struct rd_adapter *ad) {
+    (void)ad;
+    return false;
+}
+void rd_adapter_lead_wake(struct rd_adapter *ad) {
+    (void)ad;
+}
+void rd_adapter_lead_end(struct rd_adapter *ad, bool others_wait) {
+    (void)ad;
+    (void)others_wait;
+}
+
 uint64_t rd_adapter_id(const struct rd_adapter *ad) {
     return ad->id;
 }

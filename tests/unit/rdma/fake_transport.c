@@ -624,6 +624,26 @@ bool tp_engine_progress(struct tp_engine *eng) {
     return fake_run();
 }
 
+bool tp_engine_lead_begin(struct tp_engine *eng) {
+    (void)eng;
+    return false;
+}
+void tp_engine_lead_sleep(struct tp_engine *eng, uint64_t deadline_ns) {
+    (void)eng;
+    (void)deadline_ns;
+}
+bool tp_engine_lead_work(struct tp_engine *eng) {
+    (void)eng;
+    return false;
+}
+void tp_engine_lead_wake(struct tp_engine *eng) {
+    (void)eng;
+}
+void tp_engine_lead_end(struct tp_engine *eng, bool others_wait) {
+    (void)eng;
+    (void)others_wait;
+}
+
 uint32_t tp_engine_watch_count(struct tp_engine *eng) {
     (void)eng;
     return fake.watches;

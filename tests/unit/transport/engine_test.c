@@ -119,5 +119,76 @@ static void rare_polls_give_the_engine_back(void) {
     tp_engine_destroy(eng);
 }
 
+/* ---- leaders ---- */
+
+/* Waits in a row until the engine lets us lead. */
+static void lead(struct tp_engine *eng) {
+    uint64_t end = os_now_ns() + LIMIT_NS;
+    while (!tp_engine_lead_begin(eng))
+        CHECK(os_now_ns() < end);
+}
+
+static void leader_serves_the_sockets_and_its_deadline_holds(void) {
+    struct tp_engine *eng;
+    struct bell bell;
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    bell_up(&bell, eng);
+    for (int i = 0; i < 100; i++) {
+        lead(eng);
+        os_u32_store_relaxed(&bell.seen, 0);
+        bell_ring(&bell);
+        while (!os_u32_load_acquire(&bell.seen)) {
+            tp_engine_lead_sleep(eng, OS_FOREVER);
+            CHECK(tp_engine_lead_work(eng));
+        }
+        uint64_t begin = os_now_ns();
+        tp_engine_lead_sleep(eng, begin + OS_NS_PER_MS);
+        CHECK(tp_engine_lead_work(eng));
+        tp_engine_lead_wake(eng);
+        tp_engine_lead_sleep(eng, OS_FOREVER); /* ended by the wake */
+        tp_engine_lead_end(eng, false);
+    }
+    bell_down(&bell);
+    tp_engine_destroy(eng);
+}
+
+/* Whether it comes back or not, stayed long or not. */
+static void leader_that_leaves_gives_the_engine_back(void) {
+    struct tp_engine *eng;
+    struct bell bell;
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    bell_up(&bell, eng);
+    for (int i = 0; i < 12; i++) {
+        lead(eng);
+        if (i % 3 == 0) tp_engine_lead_sleep(eng, os_now_ns() + 5 * OS_NS_PER_MS);
+        tp_engine_lead_end(eng, i % 3 == 1);
+        os_u32_store_relaxed(&bell.seen, 0);
+        bell_ring(&bell);
+        uint64_t end = os_now_ns() + LIMIT_NS;
+        while (!os_u32_load_acquire(&bell.seen))
+            CHECK(os_now_ns() < end);
+    }
+    bell_down(&bell);
+    tp_engine_destroy(eng);
+}
+
+static void leader_ends_when_somebody_polls_hard(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    struct bell bell;
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    bell_up(&bell, eng);
+    lead(eng);
+    poll_until_hot(eng, &hot);
+    CHECK(!tp_engine_lead_work(eng));
+    tp_engine_lead_end(eng, false);
+    tp_engine_cool(eng, &hot);
+    bell_down(&bell);
+    tp_engine_destroy(eng);
+}
+
 TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(polls_with_time_between_leave_it_cold),
-          TEST(rare_polls_give_the_engine_back))
+          TEST(rare_polls_give_the_engine_back),
+          TEST(leader_serves_the_sockets_and_its_deadline_holds),
+          TEST(leader_that_leaves_gives_the_engine_back),
+          TEST(leader_ends_when_somebody_polls_hard))

@@ -2,6 +2,9 @@
  * wait_test.c - WaitForSingleObject and WaitForMultipleObjects with several threads.
  */
 #include "threads.h"
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "win32/softnd_file.h"
 
 struct waiting {
     HANDLE handles[MAXIMUM_WAIT_OBJECTS];
@@ -289,6 +292,228 @@ static void tokens_are_neither_lost_nor_doubled_under_contention(void) {
     CHECK(CloseHandle(e) && CloseHandle(never));
 }
 
+/* ---- a thread that sleeps in a provider's place ---- */
+
+/* Its work is a descriptor that becomes readable, upon which it sets an event. */
+struct fake_provider {
+    int bell;
+    HANDLE event; /* [const while led] set by work, if not NULL */
+    atomic_uint begun, ended, slept, woken;
+    atomic_int others;  /* what end was told */
+    atomic_bool asleep; /* inside sleep, or about to be */
+    bool refuses;
+};
+
+static BOOL fake_begin(void *context) {
+    struct fake_provider *p = context;
+    atomic_fetch_add(&p->begun, 1);
+    return !p->refuses;
+}
+
+static void fake_sleep(void *context, LONGLONG deadline_ns) {
+    struct fake_provider *p = context;
+    struct pollfd ready = { .fd = p->bell, .events = POLLIN };
+    int64_t left = deadline_ns == WA_NEVER ? -1 : (deadline_ns - wa_now_ns()) / 1000000;
+    atomic_fetch_add(&p->slept, 1);
+    atomic_store(&p->asleep, true);
+    (void)poll(&ready, 1, left < 0 && deadline_ns != WA_NEVER ? 0 : (int)left);
+    atomic_store(&p->asleep, false);
+}
+
+static BOOL fake_work(void *context) {
+    struct fake_provider *p = context;
+    uint64_t n;
+    if (read(p->bell, &n, sizeof n) == sizeof n && p->event) SetEvent(p->event);
+    return TRUE;
+}
+
+static void ring(struct fake_provider *p) {
+    uint64_t one = 1;
+    CHECK_EQ(write(p->bell, &one, sizeof one), (ssize_t)sizeof one);
+}
+
+static void fake_wake(void *context) {
+    struct fake_provider *p = context;
+    atomic_fetch_add(&p->woken, 1);
+    ring(p);
+}
+
+static void fake_end(void *context, BOOL others_sleep) {
+    struct fake_provider *p = context;
+    atomic_store(&p->others, others_sleep);
+    atomic_fetch_add(&p->ended, 1);
+}
+
+static const SOFTND_WAIT_HOOK fake_hook = { fake_begin, fake_sleep, fake_work, fake_wake,
+                                            fake_end };
+
+static void provider_up(struct fake_provider *p) {
+    memset(p, 0, sizeof *p);
+    p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    CHECK(p->bell >= 0);
+    SoftNdSetWaitHook(&fake_hook, p);
+}
+
+static void provider_down(struct fake_provider *p) {
+    SoftNdSetWaitHook(NULL, NULL);
+    CHECK_EQ(atomic_load(&p->begun) - (p->refuses ? atomic_load(&p->begun) : 0),
+             atomic_load(&p->ended));
+    close(p->bell);
+}
+
+static bool provider_asleep(void *arg) {
+    return atomic_load(&((struct fake_provider *)arg)->asleep);
+}
+
+static void leading_wait_is_ended_by_its_own_work_without_a_wake(void) {
+    struct fake_provider p;
+    provider_up(&p);
+    p.event = CreateEventW(NULL, FALSE, FALSE, NULL);
+    ring(&p);
+    CHECK_EQ(WaitForSingleObject(p.event, INFINITE), WAIT_OBJECT_0);
+    CHECK_EQ(atomic_load(&p.begun), 1);
+    CHECK_EQ(atomic_load(&p.woken), 0);
+    CHECK_EQ(WaitForSingleObject(p.event, 0), WAIT_TIMEOUT);
+    provider_down(&p);
+    CHECK(CloseHandle(p.event));
+}
+
+static void leading_wait_is_ended_by_another_thread(void) {
+    struct fake_provider p;
+    provider_up(&p);
+    HANDLE e = CreateEventW(NULL, FALSE, FALSE, NULL);
+    for (int i = 0; i < 200; i++) {
+        struct waiting w = { .handles = { e }, .count = 1, .timeout_ms = INFINITE };
+        pthread_t t = start_thread(wait_for, &w);
+        if (i % 2 == 0) await(provider_asleep, &p, "leader asleep");
+        CHECK(SetEvent(e)); /* else whenever it comes */
+        pthread_join(t, NULL);
+        CHECK_EQ(w.result, WAIT_OBJECT_0);
+    }
+    CHECK(atomic_load(&p.woken) >= 100);
+    provider_down(&p);
+    CHECK(CloseHandle(e));
+}
+
+static void leading_wait_without_signal_takes_its_time(void) {
+    struct fake_provider p;
+    provider_up(&p);
+    HANDLE e = CreateEventW(NULL, FALSE, FALSE, NULL);
+    int64_t begin = wa_now_ns();
+    CHECK_EQ(WaitForSingleObject(e, 30), WAIT_TIMEOUT);
+    CHECK(wa_now_ns() - begin >= 30 * 1000000);
+    CHECK_EQ(atomic_load(&p.begun), 1);
+    CHECK_EQ(WaitForSingleObject(e, 1), WAIT_TIMEOUT); /* too short to lead */
+    CHECK_EQ(atomic_load(&p.begun), 1);
+    provider_down(&p);
+    CHECK(CloseHandle(e));
+}
+
+static void wait_beside_a_sleeper_does_not_lead(void) {
+    struct fake_provider p;
+    HANDLE first = CreateEventW(NULL, FALSE, FALSE, NULL);
+    HANDLE second = CreateEventW(NULL, FALSE, FALSE, NULL);
+    struct waiting w1 = { .handles = { first }, .count = 1, .timeout_ms = INFINITE };
+    struct waiting w2 = { .handles = { second }, .count = 1, .timeout_ms = INFINITE };
+    int64_t deadline = wa_deadline(PATIENCE_MS);
+    bool told;
+    provider_up(&p);
+    do { /* until the second one was really asleep when the first one left */
+        pthread_t t1 = start_thread(wait_for, &w1);
+        await(provider_asleep, &p, "leader asleep");
+        pthread_t t2 = start_thread(wait_for, &w2);
+        await_waiters(second, 1);
+        CHECK(SetEvent(first));
+        pthread_join(t1, NULL);
+        told = atomic_load(&p.others);
+        if (told) {
+            unsigned begun = atomic_load(&p.begun);
+            t1 = start_thread(wait_for, &w1);
+            await_waiters(first, 1);
+            CHECK(SetEvent(first));
+            pthread_join(t1, NULL);
+            CHECK_EQ(atomic_load(&p.begun), begun);
+        }
+        CHECK(SetEvent(second));
+        pthread_join(t2, NULL);
+        CHECK_EQ(w2.result, WAIT_OBJECT_0);
+    } while (!told && wa_now_ns() < deadline);
+    CHECK(told);
+    provider_down(&p);
+    CHECK(CloseHandle(first));
+    CHECK(CloseHandle(second));
+}
+
+static void hook_taken_away_leaves_the_wait_asleep(void) {
+    struct fake_provider p;
+    HANDLE e = CreateEventW(NULL, FALSE, FALSE, NULL);
+    for (int i = 0; i < 50; i++) {
+        struct waiting w = { .handles = { e }, .count = 1, .timeout_ms = INFINITE };
+        provider_up(&p);
+        pthread_t t = start_thread(wait_for, &w);
+        await(provider_asleep, &p, "leader asleep");
+        provider_down(&p); /* returns when it has left */
+        CHECK(SetEvent(e));
+        pthread_join(t, NULL);
+        CHECK_EQ(w.result, WAIT_OBJECT_0);
+    }
+    CHECK(CloseHandle(e));
+}
+
+static void refused_lead_sleeps_as_usual(void) {
+    struct fake_provider p;
+    HANDLE e = CreateEventW(NULL, FALSE, FALSE, NULL);
+    struct waiting w = { .handles = { e }, .count = 1, .timeout_ms = INFINITE };
+    provider_up(&p);
+    p.refuses = true;
+    pthread_t t = start_thread(wait_for, &w);
+    await_waiters(e, 1);
+    CHECK(SetEvent(e));
+    pthread_join(t, NULL);
+    CHECK_EQ(w.result, WAIT_OBJECT_0);
+    CHECK_EQ(atomic_load(&p.slept), 0);
+    provider_down(&p);
+    CHECK(CloseHandle(e));
+}
+
+#define RELAY_THREADS 4
+#define RELAY_ROUNDS 2000
+struct relay {
+    HANDLE in, out;
+    unsigned got;
+};
+
+static void *run_relay(void *arg) {
+    struct relay *r = arg;
+    for (; r->got < RELAY_ROUNDS; r->got++) {
+        if (WaitForSingleObject(r->in, PATIENCE_MS) != WAIT_OBJECT_0) return NULL;
+        SetEvent(r->out);
+    }
+    return NULL;
+}
+
+/* A ring of threads, each waiting for the one before: any of them may lead, and no signal is lost.
+ */
+static void many_waiters_with_a_hook_lose_no_signal(void) {
+    struct fake_provider p;
+    struct relay r[RELAY_THREADS] = { 0 };
+    pthread_t t[RELAY_THREADS];
+    provider_up(&p);
+    for (int i = 0; i < RELAY_THREADS; i++)
+        r[i].in = CreateEventW(NULL, FALSE, i == 0, NULL);
+    for (int i = 0; i < RELAY_THREADS; i++) {
+        r[i].out = r[(i + 1) % RELAY_THREADS].in;
+        t[i] = start_thread(run_relay, &r[i]);
+    }
+    for (int i = 0; i < RELAY_THREADS; i++) {
+        pthread_join(t[i], NULL);
+        CHECK_EQ(r[i].got, RELAY_ROUNDS);
+    }
+    provider_down(&p);
+    for (int i = 0; i < RELAY_THREADS; i++)
+        CHECK(CloseHandle(r[i].in));
+}
+
 TEST_MAIN(TEST(single_wait_sleeping_is_woken_by_set),
           TEST(timed_wait_without_signal_takes_its_time),
           TEST(auto_event_set_wakes_exactly_one_of_many), TEST(manual_event_set_wakes_all),
@@ -298,4 +523,9 @@ TEST_MAIN(TEST(single_wait_sleeping_is_woken_by_set),
           TEST(all_wait_timing_out_takes_nothing),
           TEST(two_all_waits_share_signals_without_deadlock), TEST(wait_with_bad_arguments_fails),
           TEST(wait_for_full_set_of_64_works), TEST(event_closed_during_wait_keeps_the_waiter_safe),
-          TEST(tokens_are_neither_lost_nor_doubled_under_contention))
+          TEST(tokens_are_neither_lost_nor_doubled_under_contention),
+          TEST(leading_wait_is_ended_by_its_own_work_without_a_wake),
+          TEST(leading_wait_is_ended_by_another_thread),
+          TEST(leading_wait_without_signal_takes_its_time),
+          TEST(wait_beside_a_sleeper_does_not_lead), TEST(hook_taken_away_leaves_the_wait_asleep),
+          TEST(refused_lead_sleeps_as_usual), TEST(many_waiters_with_a_hook_lose_no_signal))
