@@ -14,7 +14,11 @@
 #include "softnd_kmtypes.h"
 
 #ifndef SOFTND_API
+#ifdef _WIN32
+#define SOFTND_API __declspec(dllexport)
+#else
 #define SOFTND_API __attribute__((visibility("default")))
+#endif
 #endif
 #include "softnd_kmseh.h"
 #include "softnd_kmzw.h"

@@ -21,7 +21,11 @@
 #include "softnd_kmtypes.h"
 
 #ifndef SOFTND_API
+#ifdef _WIN32
+#define SOFTND_API __declspec(dllexport)
+#else
 #define SOFTND_API __attribute__((visibility("default")))
+#endif
 #endif
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@
 #define _NDKINFO_H_ /* keeps a header of the same name in the tool chain out */
 #endif
 
-#ifndef _WIN32
+#if !defined(_WIN32) || defined(SOFTND_KERNEL_TYPES)
 #include "../win32/softnd_wintypes.h"
 #endif
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * softndk.h - SoftND's own switches for NDK consumers and their tests. Nothing of this exists on
- * Windows.
+ * softndk.h - SoftND's own switches for NDK consumers and their tests. Nothing of this exists in a
+ * Windows kernel.
  * Owns:    how requests complete, the verifier, the runner.
  * Threads: set switches before adapters are opened; counters from any thread.
  * Errors:  as said at each call.

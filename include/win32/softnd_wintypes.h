@@ -7,20 +7,26 @@
  * What differs from Windows, because it must: LONG and ULONG are int32_t and uint32_t, never
  * (unsigned) long; WCHAR is char16_t, so wide literals are u"..." (or TEXT("...") with UNICODE);
  * AF_INET6 is the system's number; sockaddr types are the system's; a SOCKET is a descriptor.
+ * On Windows too they are for the kernel environment (include/km), whose programs include no header
+ * of the system that has these types.
  */
 #ifndef SOFTND_WINTYPES_H
 #define SOFTND_WINTYPES_H
 
-#ifdef _WIN32
+#if defined(_WIN32) && !defined(SOFTND_KERNEL_TYPES)
 #error "on Windows include the system headers"
 #endif
 
 #include <stddef.h>
 #include <stdint.h>
+#ifdef _WIN32
+#include "softnd_winsockaddr.h"
+#else
 #include <netinet/in.h>
 #include <sys/socket.h>
 #ifndef __cplusplus
 #include <uchar.h>
+#endif
 #endif
 
 #include "softnd_guiddef.h"
@@ -63,7 +69,11 @@ typedef uint16_t USHORT, WORD, UINT16;
 typedef int8_t INT8;
 typedef uint8_t UCHAR, BYTE, BOOLEAN, UINT8;
 typedef char CHAR;
+#ifdef _WIN32
+typedef wchar_t WCHAR;
+#else
 typedef char16_t WCHAR;
+#endif
 typedef size_t SIZE_T;
 typedef ptrdiff_t SSIZE_T;
 typedef intptr_t INT_PTR, LONG_PTR;

@@ -68,7 +68,11 @@ typedef enum sn_status { SN_STATUS_LIST(SN_STATUS_ENUM) SN_STATUS_COUNT } sn_sta
 
 #if defined(__GNUC__)
 #define SN_MUST_CHECK __attribute__((warn_unused_result))
+#if defined(__MINGW32__) && !defined(__clang__) /* where printf would mean the C runtime's */
+#define SN_PRINTF(fmt, args) __attribute__((format(gnu_printf, fmt, args)))
+#else
 #define SN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#endif
 #define SN_COLD __attribute__((cold))
 #define SN_NOINLINE __attribute__((noinline))
 #define SN_LIKELY(x) __builtin_expect(!!(x), 1)

@@ -432,10 +432,6 @@ void ndk_requests_on_event_set(const void *event);
 
 void ndk_check_callback(const void *callback, const char *call, const char *which);
 void ndk_verify_init(void);
-/* The address lies on the calling thread's stack (verify/stack_linux.c). */
-bool ndk_on_this_stack(const void *p);
-/* The address lies in code of a loaded module (likewise). */
-bool ndk_is_code(const void *p);
 
 extern const NDK_CQ_DISPATCH ndk_verify_cq_dispatch;
 extern const NDK_QP_DISPATCH ndk_verify_qp_dispatch;

@@ -2,10 +2,10 @@
  *
  * The runner: a consumer's life from DriverEntry to DriverUnload, and what it left behind.
  */
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include "ndk/kenv/registry.h"
+#include "ndk/kenv/system.h"
 #include "ndk/ndk.h"
 #include "ndk/softndk.h"
 #include "ndk/registrar.h"
@@ -58,15 +58,17 @@ int softndk_run(const struct softndk_run *run) {
     DRIVER_OBJECT driver;
     ndk_options_load();
     ndk_verify_init();
-    void *module = dlopen(run->path, RTLD_NOW | RTLD_LOCAL);
+    char text[512];
+    void *module = ke_module_open(run->path, text, sizeof text);
     if (!module) {
-        fprintf(stderr, "softndk: %s\n", dlerror());
+        fprintf(stderr, "softndk: %s\n", text);
         return 2;
     }
-    DRIVER_INITIALIZE *entry = (DRIVER_INITIALIZE *)(uintptr_t)dlsym(module, "DriverEntry");
+    DRIVER_INITIALIZE *entry =
+        (DRIVER_INITIALIZE *)(uintptr_t)ke_module_symbol(module, "DriverEntry");
     if (!entry) {
         fprintf(stderr, "softndk: %s has no DriverEntry\n", run->path);
-        dlclose(module);
+        ke_module_close(module);
         return 2;
     }
     run_argc = run->argc;

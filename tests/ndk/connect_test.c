@@ -46,7 +46,7 @@ static void disabled_or_missing_adapter_cannot_be_opened(void) {
 static void ndis_handlers_open_and_close(void) {
     const NDIS_NDK_PROVIDER_CHARACTERISTICS *c = SoftNdkGetProviderCharacteristics();
     NDIS_OPEN_NDK_ADAPTER_PARAMETERS parameters = { { 2, 0 }, 0, 0 };
-    NDIS_HANDLE context = (NDIS_HANDLE)(ULONG_PTR)if_nametoindex("lo");
+    NDIS_HANDLE context = (NDIS_HANDLE)(ULONG_PTR)KIT_LOOPBACK;
     NDK_ADAPTER *ad = NULL;
     CHECK_EQ(c->Header.Type, NDIS_OBJECT_TYPE_NDK_PROVIDER_CHARACTERISTICS);
     CHECK_EQ(c->Header.Size, 0x18);

@@ -7,7 +7,6 @@
 #ifndef SN_TESTS_NDK_KIT_H
 #define SN_TESTS_NDK_KIT_H
 
-#include <net/if.h>
 #include "ndis.h"
 #include "wsk.h"
 #include "ndkpi.h"
@@ -17,6 +16,7 @@
 
 #define KIT_TAG 0x54494B4E /* "NKIT" */
 #define KIT_SECONDS 20
+#define KIT_LOOPBACK 1 /* its interface index, on Linux and Windows */
 
 #define CHECK_NT(actual, expected)                                                                 \
     do {                                                                                           \
@@ -123,7 +123,7 @@ static inline NTSTATUS kit_open_version(struct kit *k, USHORT major, USHORT mino
                                                0, NULL, sizeof k->ndk, &k->ndk, NULL, NULL),
              STATUS_SUCCESS);
     NTSTATUS status =
-        k->ndk.WskOpenNdkAdapter(k->npi.Client, version, if_nametoindex("lo"), &k->ad);
+        k->ndk.WskOpenNdkAdapter(k->npi.Client, version, KIT_LOOPBACK, &k->ad);
     if (status == STATUS_SUCCESS)
         CHECK_NT(k->ad->Dispatch->NdkQueryAdapterInfo(k->ad, &k->info, &size), STATUS_SUCCESS);
     return status;

@@ -4,7 +4,7 @@
 #include "kit.h"
 #include <ndisndk.h>
 
-#define IF_INDEX if_nametoindex("lo")
+#define IF_INDEX KIT_LOOPBACK
 
 static NDIS_NDK_STATISTICS_INFO statistics(void) {
     NDIS_NDK_STATISTICS_INFO s;

@@ -9,6 +9,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -384,7 +385,7 @@ static NTSTATUS open_one(void *ctx) {
     struct kit *k = (struct kit *)ctx;
     NDK_VERSION version = { 2, 0 };
     NDK_ADAPTER *ad = NULL;
-    NTSTATUS st = k->ndk.WskOpenNdkAdapter(k->npi.Client, version, if_nametoindex("lo"), &ad);
+    NTSTATUS st = k->ndk.WskOpenNdkAdapter(k->npi.Client, version, KIT_LOOPBACK, &ad);
     if (st == STATUS_SUCCESS) k->ndk.WskCloseNdkAdapter(k->npi.Client, ad);
     return st;
 }

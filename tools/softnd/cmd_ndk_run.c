@@ -2,11 +2,10 @@
  * cmd_ndk_run.c - `softnd ndk-run`: runs an NDK consumer in the kernel environment of libsoftndk,
  * which is loaded for this command only.
  */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "cmd.h"
+#include "sys.h"
 #include "ndk/softndk.h"
 #undef min
 #undef max
@@ -68,29 +67,28 @@ struct settings {
 };
 
 /* Beside this program (a build folder), in its ../lib, or where the system looks. */
-static void *load_library(void) {
-    static const char *const places[] = { "libsoftndk.so", "../lib/libsoftndk.so" };
-    const char *file = getenv("SOFTNDK_LIBRARY");
-    char path[4096];
-    if (file) return dlopen(file, RTLD_NOW | RTLD_GLOBAL);
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
-    for (size_t i = 0; n > 0 && i < sizeof places / sizeof places[0]; i++) {
-        path[n] = 0;
-        char *slash = strrchr(path, '/');
-        if (!slash) break;
-        strcpy(slash + 1, places[i]);
-        if (access(path, R_OK) == 0) return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+static void *load_library(char *error, size_t room) {
+    static const char *const places[] = { "/", "/../lib/" };
+    char file[SYS_PATH_MAX + 32];
+    if (sys_getenv("SOFTNDK_LIBRARY", file, SYS_PATH_MAX))
+        return sys_library_open(file, error, room);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (!sys_program_folder(file)) break;
+        strcat(strcat(strcat(file, places[i]), "libsoftndk"), sys_library_suffix);
+        if (sys_file_exists(file)) return sys_library_open(file, error, room);
     }
-    return dlopen("libsoftndk.so", RTLD_NOW | RTLD_GLOBAL);
+    strcat(strcpy(file, "libsoftndk"), sys_library_suffix);
+    return sys_library_open(file, error, room);
 }
 
 static int load_and_run(const struct settings *set) {
-    void *lib = load_library();
-    if (!lib) return cmd_fail("ndk-run", "%s", dlerror());
-    set_fn *set_option = (set_fn *)(uintptr_t)dlsym(lib, "softndk_set");
-    run_fn *run = (run_fn *)(uintptr_t)dlsym(lib, "softndk_run");
-    if (!set_option || !run) return cmd_fail("ndk-run", "%s", dlerror());
-    if (!getenv("SOFTNDK_VERIFIER")) set_option("verifier", "report");
+    char error[512], mode[32];
+    void *lib = load_library(error, sizeof error);
+    if (!lib) return cmd_fail("ndk-run", "%s", error);
+    set_fn *set_option = (set_fn *)(uintptr_t)sys_library_symbol(lib, "softndk_set");
+    run_fn *run = (run_fn *)(uintptr_t)sys_library_symbol(lib, "softndk_run");
+    if (!set_option || !run) return cmd_fail("ndk-run", "libsoftndk is of another version");
+    if (!sys_getenv("SOFTNDK_VERIFIER", mode, sizeof mode)) set_option("verifier", "report");
     for (size_t i = 0; i < OPT_WAIT; i++)
         if (set->value[i] && set_option(options[i].long_name, set->value[i]) != 0)
             return cmd_usage("ndk-run", "--%s: \"%s\" is not a value", options[i].long_name,

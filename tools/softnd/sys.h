@@ -41,6 +41,10 @@ bool sys_file_exists(const char *path);
 /* path as an absolute one without . .. and links; false if it does not exist. */
 bool sys_full_path(const char *path, char out[SYS_PATH_MAX]);
 /* Sets an environment variable unless it is set. */
+/* A shared library: NULL and a text, or what is closed with the process. */
+void *sys_library_open(const char *path, char *error, size_t room);
+extern const char sys_library_suffix[]; /* of file names */
+void *sys_library_symbol(void *library, const char *name);
 void sys_setenv_default(const char *name, const char *value);
 void sys_setenv(const char *name, const char *value);
 /* False if it is not set, empty or too long. */

@@ -3,6 +3,7 @@
  */
 #include "sys.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -303,4 +304,16 @@ void sys_out_drop(struct sys_out *out) {
     temp_to_remove = NULL;
     out->temp[0] = 0;
     out->fd = -1;
+}
+
+const char sys_library_suffix[] = ".so";
+
+void *sys_library_open(const char *path, char *error, size_t room) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!library) snprintf(error, room, "%s", dlerror());
+    return library;
+}
+
+void *sys_library_symbol(void *library, const char *name) {
+    return dlsym(library, name);
 }

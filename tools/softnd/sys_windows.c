@@ -321,3 +321,17 @@ void sys_out_drop(struct sys_out *out) {
     out->temp[0] = 0;
     out->fd = -1;
 }
+
+const char sys_library_suffix[] = ".dll";
+
+void *sys_library_open(const char *path, char *error, size_t room) {
+    HMODULE library = LoadLibraryA(path);
+    if (!library)
+        snprintf(error, room, "%s cannot be loaded: error %lu", path,
+                 (unsigned long)GetLastError());
+    return library;
+}
+
+void *sys_library_symbol(void *library, const char *name) {
+    return (void *)(uintptr_t)GetProcAddress(library, name);
+}

@@ -10,6 +10,7 @@ static ULONG print(const char *format, va_list ap) {
     int n = vsnprintf(buf, sizeof buf, format, ap);
     if (n < 0) return (ULONG)STATUS_INVALID_PARAMETER;
     fwrite(buf, 1, SN_MIN((size_t)n, sizeof buf - 1), stderr);
+    fflush(stderr); /* Windows keeps it when it goes to a file */
     return STATUS_SUCCESS;
 }
 

@@ -4,7 +4,6 @@
  * of them, as in the kernel: waits are rare. A waiting thread has its wait block on its own stack;
  * all blocks are on one list, so that nothing in a consumer's object has to be believed.
  */
-#include <time.h>
 #include "ndk/kenv/kenv.h"
 #include "ndk/kenv/objects.h"
 #include "ndk/verify/verify.h"
@@ -187,10 +186,7 @@ LONG KeReleaseSemaphore(PRKSEMAPHORE s, KPRIORITY increment, LONG adjustment, BO
 /* ---- time ---- */
 
 static uint64_t system_time(void) {
-    struct timespec ts;
-    timespec_get(&ts, TIME_UTC);
-    return ((uint64_t)ts.tv_sec + EPOCH_1601_SECONDS) * 10000000ull +
-           (uint64_t)ts.tv_nsec / NS_PER_TICK;
+    return EPOCH_1601_SECONDS * 10000000ull + os_wall_ns() / NS_PER_TICK;
 }
 
 VOID KeQuerySystemTime(PLARGE_INTEGER now) {

@@ -88,9 +88,6 @@ int ke_mdl_leaks(void);
 int ke_work_leaks(void);
 int ke_handle_leaks(void);
 
-/* Processors of this machine (system_linux.c). */
-int ke_cpu_count(void);
-
 /* Waits until the worker and DPC queues are empty and their threads idle. */
 void ke_work_drain(void);
 

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include "ndk/kenv/kenv.h"
+#include "ndk/kenv/system.h"
 #include "ndk/kenv/tracked.h"
 #include "os/prim/fault.h"
 
@@ -29,16 +30,11 @@ static PVOID allocate(SIZE_T bytes, ULONG tag, bool zero, const char *call) {
     }
     if (os_fault_hit(OS_FAULT_ALLOC) || bytes > SIZE_MAX - PAGE_SIZE) return NULL;
     SIZE_T size = bytes ? bytes : 1;
-    void *p;
-    if (size >= PAGE_SIZE) {
-        p = aligned_alloc(PAGE_SIZE, (size + PAGE_SIZE - 1) & ~(SIZE_T)(PAGE_SIZE - 1));
-    } else {
-        p = malloc(size);
-    }
+    void *p = ke_memory_new(size, size >= PAGE_SIZE ? PAGE_SIZE : 16);
     if (!p) return NULL;
     memset(p, zero ? 0 : 0xCD, size); /* what was not written is recognisable */
     if (!ke_track(&pool, p, bytes, tag)) {
-        free(p);
+        ke_memory_free(p);
         return NULL;
     }
     return p;
@@ -81,7 +77,7 @@ static os_atomic_u32 kept_at;
 
 static void keep(void *p) {
     uint32_t i = os_u32_fetch_add_relaxed(&kept_at, 1) % KEPT;
-    free(os_ptr_exchange_acq_rel(&kept[i], p));
+    ke_memory_free(os_ptr_exchange_acq_rel(&kept[i], p));
 }
 
 static void release(PVOID p, ULONG tag, const char *call) {
@@ -109,7 +105,7 @@ static void release(PVOID p, ULONG tag, const char *call) {
         return;
     }
     if (ndk_verifying()) memset(p, 0xDD, e.size);
-    free(p);
+    ke_memory_free(p);
 }
 
 VOID ExFreePoolWithTag(PVOID p, ULONG tag) {
@@ -133,12 +129,12 @@ static void report_leak(const struct ke_tracked *e) {
     ndk_violation(NDK_RULE_leak, "ExAllocatePool", e->p,
                   "%zu bytes of pool with tag '%s' were never freed; allocated at\n%.*s", e->size,
                   tag, (int)n, n ? at : "");
-    free(e->p);
+    ke_memory_free(e->p);
 }
 
 int ke_pool_leaks(void) {
     for (int i = 0; i < KEPT; i++)
-        free(os_ptr_exchange_acq_rel(&kept[i], NULL));
+        ke_memory_free(os_ptr_exchange_acq_rel(&kept[i], NULL));
     return ke_track_drain(&pool, report_leak);
 }
 

@@ -9,6 +9,7 @@
 #include "ndk/kenv/handle.h"
 #include "ndk/kenv/kenv.h"
 #include "ndk/kenv/objects.h"
+#include "ndk/kenv/system.h"
 #include "ndk/kenv/tracked.h"
 #include "ndk/verify/verify.h"
 #include "os/prim/clock.h"

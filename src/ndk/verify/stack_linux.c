@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include "ndk/ndk.h"
 #include "ndk/verify/verify.h"
 
 enum { SKIP = 3 }; /* this function, report, ndk_violation */

@@ -32,9 +32,13 @@ struct ndk_stack {
     void *frame[NDK_STACK_MAX];
     int count;
 };
-/* The stack of the caller; empty where the system cannot tell. stack_linux.c */
+/* These four: stack_linux.c, stack_windows.c. The stack of the caller. */
 void ndk_stack_take(struct ndk_stack *s);
 /* Appends one line per frame to buf. */
 size_t ndk_stack_text(const struct ndk_stack *s, char *buf, size_t size);
+/* The address lies on the calling thread's stack. */
+bool ndk_on_this_stack(const void *p);
+/* The address lies in code of a loaded module. */
+bool ndk_is_code(const void *p);
 
 #endif
