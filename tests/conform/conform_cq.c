@@ -652,7 +652,7 @@ static void resize_all_the_time(void *arg) {
         ULONG depth = r->least + (ULONG)(r->changes % 7) * 50;
         HRESULT hr = CALL(r->cq, Resize, depth);
         if (hr != ND_SUCCESS && hr != ND_BUFFER_OVERFLOW) r->worst = hr;
-        r->changes++;
+        __atomic_fetch_add(&r->changes, 1, __ATOMIC_RELAXED);
         Sleep(0);
     }
 }
