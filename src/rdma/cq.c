@@ -328,7 +328,7 @@ uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
     if (n != 0) {
         uint32_t full = os_u32_load_relaxed(&cq->full_polls) + 1;
         os_u32_store_relaxed(&cq->full_polls, full);
-        tp_engine_polled_full(cq->ad->eng, &cq->hot);
+        tp_engine_polled_full(cq->ad->eng, &cq->hot, n);
         if (n == max || full % RD_CQ_PROGRESS_EVERY != 0) return n;
     }
     if (!os_lock_try(&cq->poll_lock)) return n + take(cq, out + n, max - n);

@@ -23,6 +23,7 @@
 
 enum {
     HOT_STREAK = 64,          /* polls: empty ones to become hot, any in a tick to stay so */
+    FULL_STREAK = 16,         /* results to become hot */
     EVENTS_PER_WAIT = 64,     /* of the thread */
     EVENTS_PER_PROGRESS = 16, /* of a caller: short, so that its own queue is looked at again */
     SLOTS_FIRST = 16,
@@ -35,6 +36,9 @@ enum {
 #define LEAD_YIELD_NS (200 * 1000ull) /* for the thread to leave the poller */
 /* An application that sleeps between its polls is slower: a wake-up takes some 10 us. */
 #define HOT_NS (64 * 4000ull)
+/* Who takes results without ever arming, even slowly, does so because the engine's thread is in the
+ * way. */
+#define FULL_NS (1 * OS_NS_PER_MS)
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
 #define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
 
@@ -209,26 +213,36 @@ bool tp_timer_cancel(struct tp_timer *t) {
 /* ---- hot queues ---- */
 
 /* A count lost between two threads does no harm. */
-static bool count_if_hot(struct tp_engine *eng, struct tp_hot *hot) {
+static bool count_if_hot(struct tp_engine *eng, struct tp_hot *hot, uint32_t calls) {
     if (os_u32_load_relaxed(&hot->epoch) != os_u32_load_relaxed(&eng->epoch)) return false;
-    os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + 1);
+    os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + calls);
     return true;
 }
 
-void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot) {
-    (void)count_if_hot(eng, hot);
+static void make_hot(struct tp_engine *eng, struct tp_hot *hot) {
+    os_lock_enter(&eng->lock);
+    if (os_u32_load_relaxed(&hot->epoch) != os_u32_load_relaxed(&eng->epoch)) {
+        os_u32_store_relaxed(&hot->epoch, os_u32_load_relaxed(&eng->epoch));
+        os_u32_fetch_add_seqcst(&eng->hot_count, 1);
+    }
+    os_lock_leave(&eng->lock);
+}
+
+void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results) {
+    if (count_if_hot(eng, hot, results)) return;
+    uint32_t streak = os_u32_load_relaxed(&hot->full_streak) + results;
+    if (streak == results) os_u64_store_relaxed(&hot->full_since_ns, os_now_ns());
+    os_u32_store_relaxed(&hot->full_streak, streak < FULL_STREAK ? streak : 0);
+    if (streak >= FULL_STREAK && os_now_ns() - os_u64_load_relaxed(&hot->full_since_ns) <= FULL_NS)
+        make_hot(eng, hot);
 }
 
 void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot) {
-    if (count_if_hot(eng, hot)) return;
+    if (count_if_hot(eng, hot, 1)) return;
     if (hot->empty_streak++ == 0) hot->since_ns = os_now_ns();
     if (hot->empty_streak < HOT_STREAK) return;
     hot->empty_streak = 0;
-    if (os_now_ns() - hot->since_ns > HOT_NS) return;
-    os_lock_enter(&eng->lock);
-    os_u32_store_relaxed(&hot->epoch, os_u32_load_relaxed(&eng->epoch));
-    os_u32_fetch_add_seqcst(&eng->hot_count, 1);
-    os_lock_leave(&eng->lock);
+    if (os_now_ns() - hot->since_ns <= HOT_NS) make_hot(eng, hot);
 }
 
 static void unpark(struct tp_engine *eng) {
@@ -238,6 +252,7 @@ static void unpark(struct tp_engine *eng) {
 
 void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot) {
     hot->empty_streak = 0;
+    os_u32_store_relaxed(&hot->full_streak, 0);
     if (os_u32_load_relaxed(&hot->epoch) == 0) return;
     os_lock_enter(&eng->lock);
     bool last = os_u32_load_relaxed(&hot->epoch) == os_u32_load_relaxed(&eng->epoch) &&

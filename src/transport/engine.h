@@ -3,7 +3,7 @@
  * Owns:    the poller, the watches on sockets, timers, and the decision who makes progress: the
  *          engine thread, or the application while it polls hard.
  *
- * Hand-over. A queue whose polls come back empty many times in a short time is "hot"; the engine
+ * Hand-over. A queue that is polled many times in a short time and not armed is "hot"; the engine
  * thread then parks on a 1 ms tick instead of the poller, so that no third thread is runnable, and
  * the pollers serve all sockets through tp_engine_progress. When a tick passes with few hot polls,
  * or when the application arms a notification and no other queue is hot, the engine takes over
@@ -33,11 +33,14 @@ struct tp_hot {
     uint32_t empty_streak; /* polls that found nothing since since_ns */
     os_atomic_u32 epoch;   /* hot while equal to the engine's epoch */
     uint64_t since_ns;
+    os_atomic_u32 full_streak; /* results since full_since_ns */
+    os_atomic_u64 full_since_ns;
 };
 /* The queue was polled and gave nothing: counts, may make it hot. One thread at a time. */
 void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot);
-/* It was polled and gave something: a hot queue stays hot. Any thread. */
-void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot);
+/* It was polled and gave so many results: a hot queue stays hot, and one that gives often, without
+ * being armed in between, becomes hot. Any thread. */
+void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results);
 /* The queue armed a notification or is going away: no longer hot. */
 void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot);
 /* Serves every socket that is ready, without blocking. True if anything was done. */

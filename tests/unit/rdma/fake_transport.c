@@ -607,9 +607,10 @@ void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot) {
     os_u32_fetch_add_relaxed(&fake.empty_calls, 1);
 }
 
-void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot) {
+void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results) {
     (void)eng;
     (void)hot;
+    (void)results;
 }
 
 void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot) {

@@ -86,6 +86,27 @@ static void polls_in_a_row_make_a_queue_hot(void) {
     tp_engine_destroy(eng);
 }
 
+/* The engine's thread makes a busy sender slow, which must not keep that thread busy. */
+static void results_in_a_row_make_a_queue_hot(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    uint64_t end = os_now_ns() + LIMIT_NS;
+    while (!is_hot(&hot)) {
+        tp_engine_polled_full(eng, &hot, 1);
+        spin_ns(20000);
+        CHECK(os_now_ns() < end);
+    }
+    tp_engine_cool(eng, &hot);
+    /* Taken and then waited for, one by one. */
+    for (int i = 0; i < 500; i++) {
+        tp_engine_polled_full(eng, &hot, 1);
+        CHECK(!is_hot(&hot));
+        tp_engine_cool(eng, &hot);
+    }
+    tp_engine_destroy(eng);
+}
+
 /* An application that sleeps, is woken, looks once and sleeps again. */
 static void polls_with_time_between_leave_it_cold(void) {
     struct tp_engine *eng;
@@ -187,8 +208,8 @@ static void leader_ends_when_somebody_polls_hard(void) {
     tp_engine_destroy(eng);
 }
 
-TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(polls_with_time_between_leave_it_cold),
-          TEST(rare_polls_give_the_engine_back),
+TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(results_in_a_row_make_a_queue_hot),
+          TEST(polls_with_time_between_leave_it_cold), TEST(rare_polls_give_the_engine_back),
           TEST(leader_serves_the_sockets_and_its_deadline_holds),
           TEST(leader_that_leaves_gives_the_engine_back),
           TEST(leader_ends_when_somebody_polls_hard))
