@@ -616,10 +616,12 @@ static void drain_and_arm(PVOID ctx, NTSTATUS status) {
                 d->wrong = true;
             d->next++;
         }
-        if (InterlockedAdd(&d->seen, (LONG)n) == d->want) KeSetEvent(&d->all, 0, FALSE);
+        InterlockedAdd(&d->seen, (LONG)n);
     }
     KeSetEvent(&d->some, 0, FALSE);
     cq->Dispatch->NdkArmCq(cq, NDK_CQ_NOTIFY_ANY);
+    /* Last: the queue is closed then. */
+    if (COUNT(d->seen) == d->want) KeSetEvent(&d->all, 0, FALSE);
 }
 
 static void drain_arm_return_loses_nothing(void) {
