@@ -16,7 +16,10 @@ enum {
     CHUNK = 1024 * 1024,     /* bytes copied between two looks at the token */
     BURST_BYTES = 4 * CHUNK, /* then others get their turn */
     PIECES = 32,             /* segments of local memory in one copy */
-    VIA_RING = 1             /* tp_u32[1] of a Write or Read */
+    VIA_RING = 1,            /* tp_u32[1] of a Write or Read */
+    STREAMING = 4,           /* slots under way, so that the application waits for none of them */
+    AHEAD = 2,               /* slots; measured: further ahead the reader takes them again */
+    AHEAD_BYTES = 1024       /* of payload; asking for more lines than that at a time costs more */
 };
 
 /* ---- queues of requests ---- */
@@ -70,6 +73,22 @@ static bool begin_slot(struct lo_conn *c, uint32_t n, struct draft *d) {
     return d->data.head - tx->data_tail <= LO_DATA;
 }
 
+/* The peer's processor has had the lines of a slot since it read them, and the next locked
+ * instruction waits until a store has got them back. Who has several slots under way asks for the
+ * lines of a coming one, and of its payload if that is as long, while nobody looks at them; for a
+ * single message there is nothing to gain. */
+static void fetch_ahead(struct lo_conn *c, uint32_t pos, uint32_t payload) {
+    if (pos - os_u32_load_relaxed(&c->tx.acked) < STREAMING) return;
+    const struct lo_slot *slot = &c->mine->slots[(pos + AHEAD) % LO_SLOTS];
+    os_prefetch_write(slot);
+    os_prefetch_write((const uint8_t *)slot + LO_SLOT_BYTES / 2);
+    if (payload <= LO_INLINE || payload > AHEAD_BYTES) return;
+    uint32_t lines = (payload + LO_DATA_ALIGN - 1) / LO_DATA_ALIGN;
+    uint32_t from = c->tx.data.head + (AHEAD - 1) * lines * LO_DATA_ALIGN;
+    for (uint32_t i = 0; i < lines; i++)
+        os_prefetch_write(c->mine->data + (from + i * LO_DATA_ALIGN) % LO_DATA);
+}
+
 /* The slot is complete but for what every slot says. */
 static void publish_slot(struct lo_conn *c, const struct draft *d) {
     struct lo_tx *tx = &c->tx;
@@ -81,6 +100,7 @@ static void publish_slot(struct lo_conn *c, const struct draft *d) {
     os_u32_store_relaxed(&tx->pos, pos + 1);
     os_u32_store_release(&d->slot->seq, pos + 1);
     tx->bell = true;
+    fetch_ahead(c, pos, d->slot->len);
 }
 
 static void fill_slot(struct lo_slot *s, enum lo_kind kind, uint32_t flags, uint32_t len) {
