@@ -116,7 +116,5 @@ SN_MUST_CHECK sn_status lo_peer_read(struct lo_peer *p, const struct os_iov *loc
  * lo_peer_woken with this number. */
 uint32_t lo_peer_ring(struct lo_peer *p, uint32_t index);
 void lo_peer_woken(struct lo_peer *p, uint32_t sleep);
-/* A word of this process that peers try a copy on. */
-const uint64_t *lo_probe_word(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Peers are shared by all connections to the same adapter instance: its table and board are mapped
- * once. Whether copies to it work is tried when it is first met, on a word of its memory whose
- * value it told: that also shows that the process number is its own.
+ * once. Whether copies to it work is tried when it is first met, on the mark of its memory that it
+ * told: that also shows that the process number is its own.
  */
 #include <string.h>
 #include "base/log.h"
@@ -11,18 +11,6 @@
 #include "os/prim/fault.h"
 #include "os/prim/pages.h"
 #include "os/prim/thread.h"
-
-static uint64_t probe_word;
-static os_once probe_once = OS_ONCE_INIT;
-
-static void make_probe(void) {
-    os_random_bytes(&probe_word, sizeof probe_word);
-}
-
-const uint64_t *lo_probe_word(void) {
-    os_once_run(&probe_once, make_probe);
-    return &probe_word;
-}
 
 /* ---- who ---- */
 
@@ -69,14 +57,9 @@ static bool read_table(struct lo_peer *p) {
 
 /* One copy, to see whether it works. */
 static bool try_copy(struct lo_peer *p, const struct lo_hello *hello) {
-    uint64_t value = 0;
-    struct os_iov here = { &value, sizeof value };
-    struct os_peer_iov there = { hello->probe_addr, sizeof value };
-    size_t done = 0;
-    if (p->self) return hello->probe_value == *lo_probe_word();
-    if (p->process.pid == 0) return false;
-    sn_status st = os_peer_readv(&p->process, &here, 1, &there, 1, &done);
-    return st == SN_OK && done == sizeof value && value == hello->probe_value;
+    struct os_peer_mark mark = { hello->mark_addr, hello->mark_value };
+    if (p->self) return mark.value == os_peer_own_mark().value;
+    return p->process.pid != 0 && os_peer_recognise(&p->process, &mark) == SN_OK;
 }
 
 static sn_status make_peer(struct lo_hub *h, const struct lo_hello *hello,
@@ -109,7 +92,9 @@ static sn_status make_peer(struct lo_hub *h, const struct lo_hello *hello,
         return st;
     }
     if (!p->self && os_peer_open(p->pid, &p->process) != SN_OK) p->process.pid = 0;
-    p->can_copy = has_table && h->direct_copy && try_copy(p, hello);
+    /* Also if nothing will be copied from here: its end shows in the mark. */
+    bool works = try_copy(p, hello);
+    p->can_copy = has_table && h->direct_copy && works;
     SN_LOG(SN_LOG_DEBUG, "local: process %u: %s", who->pid,
            p->self       ? "this one"
            : p->can_copy ? "copies go straight"

@@ -40,8 +40,9 @@ static void fill_hello(struct lo_conn *c, struct lo_hello *h, enum lo_hello_kind
     h->kind = kind;
     memcpy(h->adapter, c->hub->id, sizeof h->adapter);
     h->index = c->index;
-    h->probe_addr = (uint64_t)(uintptr_t)lo_probe_word();
-    h->probe_value = *lo_probe_word();
+    const struct os_peer_mark mark = os_peer_own_mark();
+    h->mark_addr = mark.addr;
+    h->mark_value = mark.value;
     h->from = pack_addr(&c->local);
     h->to = pack_addr(&c->remote);
     if (!setup) return;

@@ -152,7 +152,7 @@ struct lo_hello {
     uint32_t pd_len;
     uint64_t qp_id;
     uint64_t table_bytes;
-    uint64_t probe_addr, probe_value; /* a word of the writer's memory to try a copy on */
+    uint64_t mark_addr, mark_value; /* the writer's process's, to try a copy on */
     struct lo_addr from, to;
     uint8_t pd[TP_PRIVATE_DATA_MAX];
 };

@@ -4,7 +4,9 @@
 #include "os/io/peer_copy.h"
 #include <windows.h>
 #include "base/base.h"
+#include "os/prim/clock.h"
 #include "os/prim/fault.h"
+#include "os/prim/thread.h"
 
 sn_status os_peer_open(uint32_t pid, struct os_peer *out) {
     *out = (struct os_peer){ .handle = -1 };
@@ -22,6 +24,28 @@ void os_peer_close(struct os_peer *peer) {
     if (peer->pid == 0) return;
     CloseHandle((HANDLE)peer->handle);
     *peer = (struct os_peer){ .handle = -1 };
+}
+
+static os_once mark_once = OS_ONCE_INIT;
+static uint64_t mark_word;
+
+static void make_mark(void) {
+    os_random_bytes(&mark_word, sizeof mark_word);
+}
+
+struct os_peer_mark os_peer_own_mark(void) {
+    os_once_run(&mark_once, make_mark);
+    return (struct os_peer_mark){ (uint64_t)(uintptr_t)&mark_word, mark_word };
+}
+
+/* A process stays what it is here: once is enough. */
+sn_status os_peer_recognise(struct os_peer *peer, const struct os_peer_mark *mark) {
+    uint64_t word = 0;
+    struct os_iov here = { &word, sizeof word };
+    struct os_peer_iov there = { mark->addr, sizeof word };
+    size_t done;
+    sn_status st = os_peer_readv(peer, &here, 1, &there, 1, &done);
+    return st != SN_OK || word == mark->value ? st : SN_E_PEER_GONE;
 }
 
 bool os_peer_alive(const struct os_peer *peer) {

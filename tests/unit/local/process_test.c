@@ -379,6 +379,45 @@ static void peer_killed_in_a_copy_is_not_waited_for(void) {
     close_end(&e);
 }
 
+#ifdef _WIN32
+
+static void peer_that_becomes_another_program_is_not_waited_for(void) {
+    SKIP("no process becomes another program here");
+}
+
+#else
+
+static void listen_and_become_another_program(void *shared) {
+    struct control *ctl = shared;
+    struct end e;
+    start_listening(&e, ctl);
+    accept_one(&e);
+    os_u32_store_seqcst(&ctl->step, 1);
+    WAIT_FOR(os_u32_load_acquire(&ctl->stop));
+    execlp("sleep", "sleep", "60", (char *)NULL);
+}
+
+/* The same in a process that lives on, as one that knows nothing of the copy. */
+static void peer_that_becomes_another_program_is_not_waited_for(void) {
+    struct control *ctl = new_control();
+    struct end e;
+    test_child child = child_start(listen_and_become_another_program, ctl);
+    connect_to(&e, ctl);
+    WAIT_FOR(os_u32_load_acquire(&ctl->step));
+    struct lo_conn *c = (struct lo_conn *)e.qp.conn;
+    bool direct = copies_are_direct(&e);
+    if (direct) os_u32_store_seqcst(&c->hub->board->cells[c->index].busy[0], FAKE_REMOTE);
+    os_u32_store_seqcst(&ctl->stop, 1);
+    end_token(&e, FAKE_REMOTE);
+    WAIT_FOR(os_u32_load_seqcst(&e.qp.disconnected));
+    close_end(&e);
+    child_kill(child);
+    CHECK(!child_ended(child));
+    if (!direct) SKIP("copies are not direct here: a peer's life is not asked for");
+}
+
+#endif
+
 /* Sends, takes the receiver's offer of a part, and says that it copies; for ever. */
 static void take_a_part_and_hang(void *shared) {
     struct control *ctl = shared;
@@ -477,6 +516,7 @@ TEST_MAIN(TEST(operations_of_all_sizes_cross_processes),
           TEST(token_ends_under_a_stream_of_writes),
           TEST(killed_writer_blocks_nobody_and_leaves_nothing),
           TEST(peer_killed_in_a_copy_is_not_waited_for),
+          TEST(peer_that_becomes_another_program_is_not_waited_for),
           TEST(sender_killed_in_its_part_of_a_send_is_not_waited_for),
           TEST(killed_target_ends_what_waits_for_it),
           TEST(caller_killed_before_the_answer_is_abandoned))

@@ -236,6 +236,111 @@ static void ended_process_is_gone_even_before_it_is_collected(void) {
     os_pages_free(area, 6 * page);
 }
 
+/* ---- a process that becomes another program ---- */
+
+enum { IMAGE_BYTES = 96 * 1024 };
+#define IMAGE_VARIABLE "SOFTND_TEST_IMAGE"
+
+/* The other program: has memory at the same place, and tells whether it is still as it was. */
+__attribute__((constructor)) static void be_another_program(void) {
+    const char *text = getenv(IMAGE_VARIABLE);
+    void *at;
+    int go, answer;
+    char byte = 1;
+    if (!text || sscanf(text, "%p %d %d", &at, &go, &answer) != 3) return;
+    uint8_t *mem = mmap(at, IMAGE_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mem != at || os_peer_allow() != SN_OK) _exit(5);
+    memset(mem, 9, IMAGE_BYTES);
+    if (write(answer, &byte, 1) != 1 || read(go, &byte, 1) != 1) _exit(6);
+    byte = 1;
+    for (size_t i = 0; i < IMAGE_BYTES; i++)
+        if (mem[i] != 9) byte = 0;
+    if (write(answer, &byte, 1) != 1) _exit(7);
+    _exit(0);
+}
+
+static void become_another_program(uint8_t *mem, int go, int answer) {
+    char text[80], byte;
+    if (read(go, &byte, 1) != 1) _exit(1);
+    snprintf(text, sizeof text, "%p %d %d", (void *)mem, go, answer);
+    if (setenv(IMAGE_VARIABLE, text, 1) != 0) _exit(2);
+    execl("/proc/self/exe", "another", (char *)NULL);
+    _exit(3);
+}
+
+static void process_that_executes_another_program_is_gone(void) {
+    struct child c;
+    start_peer(&c);
+    stop_peer(&c); /* this system lets us copy, or that was skipped */
+    uint8_t *mem = os_pages_alloc(IMAGE_BYTES);
+    struct os_peer_mark *mark =
+        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int go[2], answer[2];
+    CHECK(mem && mark != MAP_FAILED);
+    CHECK_EQ(pipe(go), 0);
+    CHECK_EQ(pipe(answer), 0);
+    fflush(NULL);
+    c.pid = fork();
+    if (c.pid == 0) {
+        char byte = 1;
+        *mark = os_peer_own_mark();
+        if (os_peer_allow() != SN_OK || write(answer[1], &byte, 1) != 1) _exit(4);
+        become_another_program(mem, go[0], answer[1]);
+    }
+    CHECK(c.pid > 0);
+    c.answer = answer[0];
+    CHECK_EQ(read_answer(&c), 1);
+    CHECK_EQ(os_peer_open((uint32_t)c.pid, &c.peer), SN_OK);
+    struct os_peer_mark wrong = { mark->addr, mark->value + 1 }, none = { 0, 0 };
+    CHECK_EQ(os_peer_recognise(&c.peer, &wrong), SN_E_PEER_GONE);
+    CHECK_EQ(os_peer_recognise(&c.peer, &none), SN_E_PEER_GONE);
+    CHECK_EQ(os_peer_recognise(&c.peer, mark), SN_OK);
+
+    uint8_t *buf = malloc(IMAGE_BYTES);
+    memset(buf, 1, IMAGE_BYTES);
+    struct os_iov l = { buf, IMAGE_BYTES }, few = { buf, 10 };
+    struct os_peer_iov r = { (uintptr_t)mem, IMAGE_BYTES };
+    size_t done;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(os_peer_writev(&c.peer, &l, 1, &r, 1, &done), SN_OK);
+        CHECK_EQ(done, IMAGE_BYTES);
+        CHECK_EQ(os_peer_writev(&c.peer, &few, 1, &r, 1, &done), SN_OK);
+        CHECK_EQ(done, 10);
+        CHECK_EQ(os_peer_readv(&c.peer, &l, 1, &r, 1, &done), SN_OK);
+        CHECK_EQ(done, IMAGE_BYTES);
+        CHECK_EQ(buf[IMAGE_BYTES - 1], 1);
+    }
+    CHECK(os_peer_alive(&c.peer));
+
+    CHECK_EQ(write(go[1], "x", 1), 1);
+    CHECK_EQ(read_answer(&c), 1); /* it is another program, same number, same address */
+    /* A long copy asks even if the peer was seen alive this moment, a short one after a while. */
+    os_u64_store_relaxed(&c.peer.alive_ns, os_now_ns());
+    CHECK_EQ(os_peer_writev(&c.peer, &l, 1, &r, 1, &done), SN_E_PEER_GONE);
+    CHECK_EQ(done, 0);
+    CHECK_EQ(os_peer_readv(&c.peer, &l, 1, &r, 1, &done), SN_E_PEER_GONE);
+    os_u64_store_relaxed(&c.peer.alive_ns, os_now_ns() - OS_MARKED_NS);
+    CHECK_EQ(os_peer_writev(&c.peer, &few, 1, &r, 1, &done), SN_E_PEER_GONE);
+    CHECK_EQ(os_peer_readv(&c.peer, &few, 1, &r, 1, &done), SN_E_PEER_GONE);
+    CHECK(!os_peer_alive(&c.peer));
+    CHECK_EQ(write(go[1], "x", 1), 1);
+    CHECK_EQ(read_answer(&c), 1); /* nothing was written there */
+
+    int status;
+    while (waitpid(c.pid, &status, 0) < 0)
+        CHECK_EQ(errno, EINTR);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    os_peer_close(&c.peer);
+    for (int i = 0; i < 2; i++) {
+        close(go[i]);
+        close(answer[i]);
+    }
+    free(buf);
+    os_pages_free(mem, IMAGE_BYTES);
+    munmap(mark, page);
+}
+
 static void process_of_another_user_is_forbidden(void) {
     if (geteuid() != 0) SKIP("only root can become somebody else");
     static uint8_t secret = 42;
@@ -299,5 +404,6 @@ TEST_MAIN(TEST(read_and_write_whole_ranges_copy_all),
           TEST(pieces_that_do_not_match_are_one_range_each),
           TEST(missing_memory_on_either_side_is_a_fault),
           TEST(ended_process_is_gone_even_before_it_is_collected),
+          TEST(process_that_executes_another_program_is_gone),
           TEST(process_of_another_user_is_forbidden), TEST(open_of_no_process_is_not_found),
           TEST(copy_cost_is_printed))
