@@ -81,7 +81,8 @@ typedef struct SOFTND_WAIT_HOOK {
     void (*sleep)(void *context, LONGLONG deadline_ns);
     /* Does the work. FALSE: the thread shall not lead any more. */
     BOOL (*work)(void *context);
-    /* Ends the sleep, or the next one. Any thread, with a lock of this library held. */
+    /* Ends the sleep, or the next one; during begin it may do nothing. Any thread, with a lock of
+     * this library held. */
     void (*wake)(void *context);
     void (*end)(void *context, BOOL others_sleep);
 } SOFTND_WAIT_HOOK;

@@ -125,7 +125,9 @@ static bool park_leading(struct wa_parker *p, int64_t deadline_ns) {
     if (!hook) return false;
     int cancel; /* a wait is no point of cancellation, and a leader must not vanish */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    bool go_on = hook->begin(context), led = go_on;
+    bool led = hook->begin(context);
+    /* A wake during begin may have met whoever slept there before. */
+    bool go_on = led && atomic_load(&lead.hook) == hook;
     while (go_on && atomic_load(&p->state) != POKED) {
         uint32_t seen = AWAKE;
         if (!atomic_compare_exchange_strong(&p->state, &seen, LEADING)) break;

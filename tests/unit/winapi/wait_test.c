@@ -302,11 +302,15 @@ struct fake_provider {
     atomic_int others;  /* what end was told */
     atomic_bool asleep; /* inside sleep, or about to be */
     bool refuses;
+    bool was_asleep; /* somebody else sleeps until begin, and takes the wakes that come then */
 };
 
 static BOOL fake_begin(void *context) {
     struct fake_provider *p = context;
+    uint64_t n;
     atomic_fetch_add(&p->begun, 1);
+    while (p->was_asleep && read(p->bell, &n, sizeof n) != sizeof n)
+        sched_yield();
     return !p->refuses;
 }
 
@@ -460,6 +464,26 @@ static void hook_taken_away_leaves_the_wait_asleep(void) {
     CHECK(CloseHandle(e));
 }
 
+static bool provider_begun(void *arg) {
+    return atomic_load(&((struct fake_provider *)arg)->begun) != 0;
+}
+
+static void hook_taken_away_while_the_lead_begins_is_not_slept_in(void) {
+    struct fake_provider p;
+    HANDLE e = CreateEventW(NULL, FALSE, FALSE, NULL);
+    struct waiting w = { .handles = { e }, .count = 1, .timeout_ms = INFINITE };
+    provider_up(&p);
+    p.was_asleep = true;
+    pthread_t t = start_thread(wait_for, &w);
+    await(provider_begun, &p, "lead begun");
+    provider_down(&p);
+    CHECK_EQ(atomic_load(&p.slept), 0);
+    CHECK(SetEvent(e));
+    pthread_join(t, NULL);
+    CHECK_EQ(w.result, WAIT_OBJECT_0);
+    CHECK(CloseHandle(e));
+}
+
 static void refused_lead_sleeps_as_usual(void) {
     struct fake_provider p;
     HANDLE e = CreateEventW(NULL, FALSE, FALSE, NULL);
@@ -527,5 +551,7 @@ TEST_MAIN(TEST(single_wait_sleeping_is_woken_by_set),
           TEST(leading_wait_is_ended_by_its_own_work_without_a_wake),
           TEST(leading_wait_is_ended_by_another_thread),
           TEST(leading_wait_without_signal_takes_its_time),
-          TEST(wait_beside_a_sleeper_does_not_lead), TEST(hook_taken_away_leaves_the_wait_asleep),
-          TEST(refused_lead_sleeps_as_usual), TEST(many_waiters_with_a_hook_lose_no_signal))
+          TEST(wait_beside_a_sleeper_does_not_lead),
+          TEST(hook_taken_away_while_the_lead_begins_is_not_slept_in),
+          TEST(hook_taken_away_leaves_the_wait_asleep), TEST(refused_lead_sleeps_as_usual),
+          TEST(many_waiters_with_a_hook_lose_no_signal))
