@@ -89,8 +89,11 @@ struct lo_tx {           /* [tx_lock] */
 struct lo_rx {                      /* [rx_lock] */
     os_atomic_u32 pos;              /* [rx_lock for writes] slots we are through with */
     struct lo_ring data, data_next; /* now, and after the slot at hand */
-    struct tp_receive *recv;        /* of the Send that is arriving */
-    uint32_t recv_len;              /* payload of it that is placed */
+    bool begun;                     /* the slot at hand was looked at, and is not served yet: */
+    struct lo_slot at_hand;         /* its head, as it was then */
+    struct lo_piece pieces[LO_PIECES_MAX]; /* what a described Send said then */
+    struct tp_receive *recv;               /* of the Send that is arriving */
+    uint32_t recv_len;                     /* payload of it that is placed */
     struct lo_place recv_at, read_at;
     struct tp_request *read; /* whose answer is arriving */
     uint32_t read_len;

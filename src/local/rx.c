@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The receive side: the peer's slots in order, each served whole before the next is looked at. A
- * Send that finds no receive stays in the ring. What a slot says is copied first and checked then;
- * payload may change under our hands, which harms nobody but the receiver of nonsense.
+ * Send that finds no receive stays in the ring. What a slot says is copied first and checked then,
+ * once, however long it takes to serve it; payload may change under our hands, which harms nobody
+ * but the receiver of nonsense.
  */
 #include <string.h>
 #include "base/log.h"
@@ -240,10 +241,10 @@ static enum step settle_help(struct lo_conn *c, uint32_t *done) {
 static enum step serve_send_at(struct lo_conn *c, const struct lo_slot *h, const uint8_t *p,
                                size_t *budget) {
     struct lo_rx *rx = &c->rx;
-    struct lo_piece pieces[LO_PIECES_MAX];
+    const struct lo_piece *pieces = rx->pieces;
     if (h->count > LO_PIECES_MAX || h->len != h->count * sizeof pieces[0] || !c->peer->can_copy)
         return broken(c, "a Send that cannot be fetched");
-    memcpy(pieces, p, h->len);
+    if (!rx->begun) memcpy(rx->pieces, p, h->len);
     if (!check_pieces(h, pieces)) return broken(c, "a Send whose pieces are not its length");
     if (!take_receive(c)) return stall(c);
     if (rx->recv_len != rx->pull_off) return broken(c, "a Send begun in two ways");
@@ -385,6 +386,12 @@ static bool running(const struct lo_conn *c) {
     return s == LO_OPEN || s == LO_WAIT_READY;
 }
 
+/* The head of a slot: as it was when it was first looked at. */
+static void read_head(struct lo_rx *rx, const struct lo_slot *slot, struct lo_slot *h) {
+    memcpy(h, SN_UNLIKELY(rx->begun) ? &rx->at_hand : slot, LO_HEAD_BYTES);
+    os_fence_copied();
+}
+
 /* The next slot, if it is written. False if there is none, or the connection ended. */
 static bool next_slot(struct lo_conn *c, size_t *budget) {
     struct lo_rx *rx = &c->rx;
@@ -392,7 +399,7 @@ static bool next_slot(struct lo_conn *c, size_t *budget) {
     const struct lo_slot *slot = &c->theirs->slots[pos % LO_SLOTS];
     struct lo_slot h;
     if (os_u32_load_acquire(&slot->seq) != pos + 1) return false;
-    memcpy(&h, slot, LO_HEAD_BYTES);
+    read_head(rx, slot, &h);
     if (h.ack != os_u32_load_relaxed(&c->tx.acked)) {
         /* What the peer is through with completes before what it did in answer is seen. */
         os_lock_enter(&c->tx_lock);
@@ -412,7 +419,13 @@ static bool next_slot(struct lo_conn *c, size_t *budget) {
     if (h.len > LO_INLINE) p = c->theirs->data + lo_ring_take(&rx->data_next, h.len);
     enum step step = serve(c, &h, p, budget);
     if (step == STEP_DONE) consume(c);
-    return step == STEP_DONE || step == STEP_TOLD;
+    if (step == STEP_DONE || step == STEP_TOLD) {
+        rx->begun = false;
+        return true;
+    }
+    memcpy(&rx->at_hand, &h, LO_HEAD_BYTES);
+    rx->begun = true;
+    return false;
 }
 
 bool lo_rx_progress(struct lo_conn *c) {

@@ -93,6 +93,12 @@ static inline void os_fence_acquire(void) {
 #endif
 }
 
+/* What was just copied out of memory that others write is not fetched from there a second time. One
+ * to the compiler only. */
+static inline void os_fence_copied(void) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 /* The line at p will be read soon. Any address. */
 static inline void os_prefetch(const void *p) {
     __builtin_prefetch(p, 0, 3);

@@ -308,6 +308,41 @@ static void nonsense_for_an_answer_to_an_offer_ends_the_connection(void) {
     close_pair(&p);
 }
 
+/* The sender says something else while its Send is being fetched. */
+static void slot_at_hand_is_not_read_again(void) {
+    enum { SHORTER, EMPTY, ANOTHER_KIND, CHANGES };
+    for (int change = 0; change < CHANGES; change++) {
+        struct pair p;
+        open_pair(&p, 2);
+        need_direct_copies(&p);
+        uint32_t word = take_an_offer(&p), received = os_u32_load_seqcst(&p.b.recv_count);
+        struct lo_side *side = local_of(&p.a)->theirs;
+        struct lo_slot *slot =
+            &local_of(&p.a)->mine->slots[os_u32_load_relaxed(&side->help_slot) % LO_SLOTS];
+        check_nothing_received(&p, received); /* so b waits for our part */
+        CHECK_EQ(slot->kind, LO_SEND_AT);
+        CHECK_EQ(slot->count, 1);
+        if (change == SHORTER) {
+            slot->size = LONG_SEND / 2 + 4096;
+            ((struct lo_piece *)(void *)slot->data)->len = LONG_SEND / 2 + 4096;
+        } else if (change == EMPTY) {
+            slot->size = slot->count = slot->len = 0;
+        } else {
+            slot->kind = LO_SEND;
+            slot->len = 8;
+        }
+        memcpy((void *)(uintptr_t)os_u64_load_relaxed(&side->help_addr),
+               p.mem_a + os_u32_load_relaxed(&side->help_off),
+               os_u32_load_relaxed(&side->help_len));
+        os_u32_store_release(&side->help, lo_help_with(word, LO_HELP_DONE));
+        WAIT_FOR(
+            (p.b.conn->ops->poll(p.b.conn), os_u32_load_seqcst(&p.b.recv_count) == received + 1));
+        CHECK_EQ(p.b.rq[received % FAKE_DEPTH].bytes, LONG_SEND);
+        CHECK(memcmp(p.mem_a, p.mem_b, LONG_SEND) == 0);
+        close_pair(&p);
+    }
+}
+
 static void close_conn_b(void *arg) {
     struct pair *p = arg;
     p->b.conn->ops->close(p->b.conn);
@@ -394,4 +429,5 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(long_sends_between_pollers_are_copied_by_both),
           TEST(part_that_the_sender_took_is_waited_for),
           TEST(nonsense_for_an_answer_to_an_offer_ends_the_connection),
-          TEST(close_waits_for_the_senders_part), TEST(nonsense_for_an_offer_is_refused))
+          TEST(slot_at_hand_is_not_read_again), TEST(close_waits_for_the_senders_part),
+          TEST(nonsense_for_an_offer_is_refused))
