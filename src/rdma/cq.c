@@ -320,8 +320,9 @@ static void make_progress(struct rd_cq *cq) {
 }
 
 /* What is there is given at once: looking for more first would cost a system call, and say to the
- * transports that the application has nothing to answer. But who always finds something, because
- * another thread posts, still makes progress now and then. */
+ * transports that the application has nothing to answer. But who always finds something (another
+ * thread posts, or requests complete in the call that posts them) still makes progress now and
+ * then, for others too: as the queue is polled hard, the engine's thread leaves it to us. */
 uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
     uint32_t n = take(cq, out, max);
     if (os_u32_load_relaxed(&cq->failed)) return n;
@@ -329,7 +330,7 @@ uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
         uint32_t full = os_u32_load_relaxed(&cq->full_polls) + 1;
         os_u32_store_relaxed(&cq->full_polls, full);
         tp_engine_polled_full(cq->ad->eng, &cq->hot, n);
-        if (n == max || full % RD_CQ_PROGRESS_EVERY != 0) return n;
+        if (full % RD_CQ_PROGRESS_EVERY != 0) return n;
     }
     if (!os_lock_try(&cq->poll_lock)) return n + take(cq, out + n, max - n);
     make_progress(cq);

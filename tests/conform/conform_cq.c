@@ -475,6 +475,31 @@ static void notify_fires_although_nobody_polls(void) {
 /* Random order of messages, reads and Notify; every promise of the race rules holds for each.
  * Results are numbered from 1. What is certain: `sent` is the newest there can be, `got` was read
  * last, and the newest that a notification has reported lies between `told_min` and `told_max`. */
+/* Each poll of the busy queue finds its one result, where a Write completes at once: no poll ever
+ * finds the time to look for something else. */
+static void notify_fires_although_another_queue_is_never_found_empty(void) {
+    enum { WRITES_BEFORE = 2000, WRITES_MAX = 22000 };
+    struct fx *f = fx_begin();
+    struct fx_pair *busy = PAIR(f, NULL), *quiet = PAIR(f, NULL);
+    struct fx_memory *from = fx_memory(f, 0, 64, FX_MR_ALL), *to = fx_memory(f, 1, 64, FX_MR_ALL);
+    OVERLAPPED *ov = fx_overlapped(f);
+    ND2_RESULT r;
+    RECEIVE(&quiet->a, CTX(1), NULL, 0, 0);
+    CHECK_HR(CALL(quiet->a.receive_cq, Notify, ND_CQ_NOTIFY_ANY, ov), ND_PENDING);
+    uint64_t deadline = fx_deadline();
+    for (int i = 0; i < WRITES_BEFORE || !fx_is_done(ov); i++) {
+        if (i == WRITES_BEFORE) SEND(&quiet->b, CTX(2), NULL, 0, 0, 0);
+        WRITE(&busy->a, CTX(3), from, 0, 64, to, 0, 0);
+        while (CALL(busy->a.initiator_cq, GetResults, &r, 1) == 0)
+            if (host_now_ms() > deadline) FAIL("write %d did not complete", i);
+        if (i == WRITES_MAX) FAIL("the Notify did not fire");
+    }
+    CHECK_HR(WAIT(f, quiet->a.receive_cq, ov), ND_SUCCESS);
+    EXPECT_OK(f, &quiet->a, Receive, CTX(1), 0);
+    EXPECT_OK(f, &quiet->b, Send, CTX(2), 0);
+    fx_end(f);
+}
+
 static void notify_never_loses_a_result_in_random_order(void) {
     struct stage s = open_stage(NULL);
     uint64_t seed = fx_seed();
@@ -766,6 +791,7 @@ CONFORM_MAIN(TEST(get_results_of_an_empty_queue_is_zero),
              TEST(notify_of_every_type_fires_for_a_failed_result),
              TEST(notify_errors_stays_through_successes), TEST(flush_is_one_event),
              TEST(silent_success_fires_no_notification), TEST(notify_fires_although_nobody_polls),
+             TEST(notify_fires_although_another_queue_is_never_found_empty),
              TEST(notify_never_loses_a_result_in_random_order),
              TEST(get_results_from_several_threads_gives_each_result_once),
              TEST(resize_checks_its_parameter), TEST(resize_below_the_queued_results_is_refused),
