@@ -25,9 +25,9 @@ struct iw_conn *iw_conn_create(struct tp_engine *eng, bool active) {
     c->watch.on_ready = on_ready;
     c->watch.on_free = on_free;
     os_ref_init(&c->watch.refs);
-    os_lock_init(&c->event_lock, OS_RANK_EVENT);
     os_lock_init(&c->rx_lock, OS_RANK_STREAM_RX);
     os_lock_init(&c->tx_lock, OS_RANK_STREAM_TX);
+    tp_events_init(&c->events, &c->rx_lock);
     tp_timer_init(&c->timer, eng, on_timer);
     tp_timer_init(&c->report_timer, eng, on_report_timer);
     sn_list_init(&c->listener_link);
@@ -42,7 +42,7 @@ static void on_free(struct tp_watch *w) {
     struct iw_conn *c = SN_CONTAINER(w, struct iw_conn, watch);
     os_sock_close(c->watch.sock, false);
     iw_capture_destroy(c->capture);
-    os_lock_fini(&c->event_lock);
+    tp_events_fini(&c->events);
     os_lock_fini(&c->rx_lock);
     os_lock_fini(&c->tx_lock);
     os_free(c->start);
@@ -109,49 +109,6 @@ void iw_arm(struct iw_conn *c, struct tp_timer *t, uint64_t delay_ns) {
 
 void iw_disarm(struct iw_conn *c, struct tp_timer *t) {
     if (tp_timer_cancel(t)) tp_watch_put(&c->watch);
-}
-
-/* ---- events ---- */
-
-void iw_add_event(struct iw_conn *c, uint32_t event) {
-    os_u32_store_relaxed(&c->pending, os_u32_load_relaxed(&c->pending) | event);
-}
-
-static void upcall(struct iw_conn *c, uint32_t event) {
-    switch (event) {
-    case IW_EV_REPLY:
-        c->up->on_reply(c->owner, c->reply_status);
-        break;
-    case IW_EV_ABANDONED:
-        c->up->on_abandoned(c->owner);
-        break;
-    case IW_EV_ESTABLISHED:
-        c->up->on_established(c->owner, c->established_status);
-        break;
-    case IW_EV_DISCONNECTED:
-        c->up->on_disconnected(c->owner, c->disconnect_status);
-        break;
-    default:
-        break;
-    }
-}
-
-void iw_deliver_events(struct iw_conn *c) {
-    while (os_u32_load_relaxed(&c->pending) != 0) {
-        os_lock_enter(&c->event_lock);
-        os_lock_enter(&c->rx_lock);
-        uint32_t pending = os_u32_load_relaxed(&c->pending);
-        uint32_t event = pending & (0u - pending); /* lowest first: established, disconnected */
-        bool wait = !c->up && !c->closed;          /* nobody to tell yet */
-        if (c->closed)
-            os_u32_store_relaxed(&c->pending, event = 0);
-        else if (!wait)
-            os_u32_store_relaxed(&c->pending, pending & ~event);
-        os_lock_leave(&c->rx_lock);
-        if (event != 0 && !wait) upcall(c, event);
-        os_lock_leave(&c->event_lock);
-        if (event == 0 || wait) return;
-    }
 }
 
 /* ---- the end ---- */
@@ -248,26 +205,24 @@ void iw_fail(struct iw_conn *c, sn_status st, const struct rdmap_fault *fault,
     switch (iw_state(c)) {
     case IW_CONNECTING:
     case IW_WAIT_REPLY:
-        c->reply_status = st;
-        iw_add_event(c, IW_EV_REPLY);
+        tp_events_add(&c->events, TP_EV_REPLY, st);
         break;
     case IW_REQUESTED:
-        iw_add_event(c, IW_EV_ABANDONED);
+        tp_events_add(&c->events, TP_EV_ABANDONED, SN_OK);
         break;
     case IW_WAIT_FPDU:
         if (!c->established) {
             c->established = true;
             /* A reset: the caller gave up before our answer reached it. A FIN: it had it, and did
              * not want it. */
-            c->established_status = st == SN_E_TIMEOUT     ? st
-                                    : st == SN_E_PEER_GONE ? SN_E_ABORTED
-                                                           : SN_E_REFUSED;
-            iw_add_event(c, IW_EV_ESTABLISHED);
+            tp_events_add(&c->events, TP_EV_ESTABLISHED,
+                          st == SN_E_TIMEOUT     ? st
+                          : st == SN_E_PEER_GONE ? SN_E_ABORTED
+                                                 : SN_E_REFUSED);
             break;
         } /* fall through */
     case IW_OPEN:
-        c->disconnect_status = st;
-        iw_add_event(c, IW_EV_DISCONNECTED);
+        tp_events_add(&c->events, TP_EV_DISCONNECTED, st);
         break;
     case IW_WAIT_REQUEST:
         c->request_settled = true;
@@ -291,8 +246,8 @@ static void close_conn(struct tp_conn *tc) {
     if (iw_state(c) == IW_REQUESTED) {
         (void)!iw_reject(tc, NULL, 0); /* an unanswered request gets an answer */
     }
-    os_lock_enter(&c->event_lock);
-    c->closed = true;
+    os_lock_enter(&c->events.lock);
+    c->events.closed = true;
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     switch (iw_state(c)) {
@@ -310,7 +265,7 @@ static void close_conn(struct tp_conn *tc) {
     }
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
+    os_lock_leave(&c->events.lock);
 }
 
 static void release(struct tp_conn *tc) {
@@ -381,7 +336,7 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
     c->request_settled = false;
     os_lock_leave(&c->rx_lock);
     if (settled) iw_listener_settle(c, settled);
-    iw_deliver_events(c);
+    tp_events_deliver(&c->events);
 }
 
 static bool poll(struct tp_conn *tc) {
@@ -401,7 +356,7 @@ static bool poll(struct tp_conn *tc) {
         }
     }
     os_lock_leave(&c->rx_lock);
-    iw_deliver_events(c);
+    tp_events_deliver(&c->events);
     return did;
 }
 
@@ -413,7 +368,7 @@ static void settle(struct iw_conn *c, bool failed) {
     iw_settle_locked(c);
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    iw_deliver_events(c);
+    tp_events_deliver(&c->events);
 }
 
 static void post_send(struct tp_conn *tc) {
@@ -449,7 +404,7 @@ static void post_receive(struct tp_conn *tc) {
     after_rx(c, false);
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    iw_deliver_events(c);
+    tp_events_deliver(&c->events);
 }
 
 /* ---- timers; the reference that the timer held is dropped at the end ---- */
@@ -481,7 +436,7 @@ static void on_timer(struct tp_timer *t) {
     c->request_settled = false;
     os_lock_leave(&c->rx_lock);
     if (settled) iw_listener_settle(c, settled);
-    iw_deliver_events(c);
+    tp_events_deliver(&c->events);
     tp_watch_put(&c->watch);
 }
 
@@ -538,14 +493,7 @@ static void info(struct tp_conn *tc, struct tp_conn_info *out) {
 }
 
 static void set_owner(struct tp_conn *tc, const struct tp_upcalls *up, void *owner) {
-    struct iw_conn *c = iw_conn_of(tc);
-    os_lock_enter(&c->event_lock);
-    os_lock_enter(&c->rx_lock);
-    c->up = up;
-    c->owner = owner;
-    os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
-    iw_deliver_events(c);
+    tp_events_set_owner(&iw_conn_of(tc)->events, up, owner);
 }
 
 const struct tp_ops iw_ops = {

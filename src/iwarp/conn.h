@@ -3,8 +3,7 @@
  * Owns:    struct iw_conn and its rules of locking.
  *
  * Locks: rx_lock for what arrives, tx_lock for what leaves, taken in that order; `state` changes
- * with both held and may be read under either. event_lock serialises upcalls of connection events
- * and close; it is taken before both.
+ * with both held and may be read under either. events.lock is taken before both.
  * Lifetime: counted by watch.refs; held by the core until release, by the poller while watched, by
  * each armed timer.
  */
@@ -20,6 +19,7 @@
 #include "os/prim/lock.h"
 #include "os/io/poller.h"
 #include "transport/engine.h"
+#include "transport/events.h"
 
 /* A SoftND peer is known by, and reports progress with, a zero-length RDMA Write, whose STag and
  * TO nobody may check: STag is the mark, TO is version, kind and a count (docs/wire.md). */
@@ -57,8 +57,6 @@ enum iw_peer {
     IW_PEER_SOFTND,  /* when the peer reports it */
     IW_PEER_FOREIGN  /* when TCP has the bytes */
 };
-
-enum { IW_EV_REPLY = 1, IW_EV_ABANDONED = 2, IW_EV_ESTABLISHED = 4, IW_EV_DISCONNECTED = 8 };
 
 struct iw_read_in { /* an inbound Read Request */
     struct rdmap_read_request rr;
@@ -150,18 +148,15 @@ struct iw_conn {
     struct tp_conn base;
     struct tp_watch watch;
     struct tp_engine *eng;
-    os_lock event_lock, rx_lock, tx_lock;
+    struct tp_events events;
+    os_lock rx_lock, tx_lock;
     os_atomic_u32 state;        /* enum iw_state */
     bool active;                /* [const] */
     struct iw_capture *capture; /* [const] NULL: none */
-    bool closed;                /* [event_lock] the core wants no upcall any more */
-
-    os_atomic_u32 pending; /* [rx_lock for writes] IW_EV_* to deliver */
-    sn_status reply_status, established_status, disconnect_status;
-    bool established; /* [rx_lock] on_established was or will be given SN_OK */
+    bool established;           /* [rx_lock] on_established was or will be called */
 
     const struct tp_upcalls *up; /* [set before the state that uses it] */
-    void *owner, *qp;
+    void *qp;
 
     struct tp_timer timer; /* the deadline of the present state, or of a stalled Send */
     struct tp_timer report_timer;
@@ -233,8 +228,6 @@ void iw_set_state(struct iw_conn *c, enum iw_state to);
 void iw_set_interest(struct iw_conn *c);
 void iw_arm(struct iw_conn *c, struct tp_timer *t, uint64_t delay_ns);
 void iw_disarm(struct iw_conn *c, struct tp_timer *t);
-/* Calls what is pending, in order. No stream lock held. */
-void iw_deliver_events(struct iw_conn *c);
 /* Ends the use of the application's memory and starts the farewell: the rest of a cut FPDU, a
  * report, a Terminate for `fault` if not NULL, FIN. Both locks held. */
 void iw_farewell(struct iw_conn *c, const struct rdmap_fault *fault,
@@ -245,8 +238,6 @@ void iw_fail(struct iw_conn *c, sn_status st, const struct rdmap_fault *fault,
 /* Both locks held: closes the socket at once. */
 void iw_drop_socket(struct iw_conn *c, bool reset);
 
-/* Both locks held: adds an event. */
-void iw_add_event(struct iw_conn *c, uint32_t event);
 /* Both locks held, IW_LINGER: flushes what is left, then waits for the peer's FIN. */
 void iw_linger(struct iw_conn *c);
 

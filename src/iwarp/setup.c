@@ -140,8 +140,7 @@ static void take_reply(struct iw_conn *c, const struct mpa_start *s) {
             return;
         }
     }
-    c->reply_status = SN_OK;
-    iw_add_event(c, IW_EV_REPLY);
+    tp_events_add(&c->events, TP_EV_REPLY, SN_OK);
     iw_disarm(c, &c->timer);
     os_free(c->start);
     c->start = NULL;
@@ -168,7 +167,7 @@ sn_status iw_connect(struct tp_engine *eng, struct tp_port *port, const struct o
     }
     c->remote = *peer;
     c->up = setup->up;
-    c->owner = setup->owner;
+    tp_events_set_owner_locked(&c->events, setup->up, setup->owner);
     c->qp = setup->qp;
     c->patient = setup->shared_receives;
     c->rev = cfg.rev;
@@ -240,7 +239,7 @@ sn_status iw_complete(struct tp_conn *tc, uint32_t ird, uint32_t ord) {
         iw_tx_progress(c);
         st = sent && !c->tx.failed ? SN_OK : SN_E_ABORTED;
         iw_settle_locked(c);
-        if (st != SN_OK) os_u32_store_relaxed(&c->pending, 0);
+        if (st != SN_OK) tp_events_forget(&c->events);
     }
     os_lock_leave(&c->tx_lock);
     if (st == SN_OK && c->rx.held_len) { /* what came early, and what it asks for */
@@ -251,7 +250,7 @@ sn_status iw_complete(struct tp_conn *tc, uint32_t ird, uint32_t ord) {
         os_lock_leave(&c->tx_lock);
     }
     os_lock_leave(&c->rx_lock);
-    iw_deliver_events(c);
+    tp_events_deliver(&c->events);
     return st;
 }
 
@@ -308,7 +307,7 @@ sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
     struct iw_conn *c = iw_conn_of(tc);
     struct iw_config cfg = iw_config_get();
     sn_status st = SN_E_ABORTED;
-    os_lock_enter(&c->event_lock);
+    os_lock_enter(&c->events.lock);
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     notice_abandoned(c);
@@ -317,7 +316,7 @@ sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
                                .pd = setup->pd,
                                .pd_len = (uint16_t)setup->pd_len };
         c->up = setup->up;
-        c->owner = setup->owner;
+        tp_events_set_owner_locked(&c->events, setup->up, setup->owner);
         c->qp = setup->qp;
         c->patient = setup->shared_receives;
         c->ird = SN_MIN(setup->ird, IW_DEPTH_CAP);
@@ -333,29 +332,28 @@ sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
         st = send_start(c, &s) == SN_OK ? SN_OK : SN_E_ABORTED;
         if (st != SN_OK) {
             iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
-            os_u32_store_relaxed(&c->pending, 0);
+            tp_events_forget(&c->events);
         } else if (!c->p2p) { /* a client that will just begin, some day */
             c->established = true;
-            c->established_status = SN_OK;
-            iw_add_event(c, IW_EV_ESTABLISHED);
+            tp_events_add(&c->events, TP_EV_ESTABLISHED, SN_OK);
         } else {
             iw_arm(c, &c->timer, cfg.answer_ns);
         }
     } else {
-        os_u32_store_relaxed(&c->pending, 0); /* this answer says it */
+        tp_events_forget(&c->events); /* this answer says it */
     }
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
-    iw_deliver_events(c);
+    os_lock_leave(&c->events.lock);
+    tp_events_deliver(&c->events);
     return st;
 }
 
 sn_status iw_reject(struct tp_conn *tc, const void *pd, uint32_t pd_len) {
     struct iw_conn *c = iw_conn_of(tc);
     sn_status st = SN_OK;
-    os_lock_enter(&c->event_lock);
-    c->closed = true;
+    os_lock_enter(&c->events.lock);
+    c->events.closed = true;
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     notice_abandoned(c);
@@ -373,7 +371,7 @@ sn_status iw_reject(struct tp_conn *tc, const void *pd, uint32_t pd_len) {
     }
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
+    os_lock_leave(&c->events.lock);
     return st;
 }
 

@@ -496,8 +496,7 @@ static void open_stream(struct iw_conn *c) {
         if (!c->rx.fault_set && is_mark(&c->rx.seg)) take_mark(c);
         if (!c->established) {
             c->established = true;
-            c->established_status = SN_OK;
-            iw_add_event(c, IW_EV_ESTABLISHED);
+            tp_events_add(&c->events, TP_EV_ESTABLISHED, SN_OK);
         }
     }
     os_lock_leave(&c->tx_lock);

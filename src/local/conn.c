@@ -27,9 +27,9 @@ struct lo_conn *lo_conn_create(struct tp_engine *eng, struct lo_hub *hub, bool a
     c->watch.on_ready = on_ready;
     c->watch.on_free = on_free;
     os_ref_init(&c->watch.refs);
-    os_lock_init(&c->event_lock, OS_RANK_EVENT);
     os_lock_init(&c->rx_lock, OS_RANK_STREAM_RX);
     os_lock_init(&c->tx_lock, OS_RANK_STREAM_TX);
+    tp_events_init(&c->events, &c->rx_lock);
     tp_timer_init(&c->timer, eng, on_timer);
     tp_timer_init(&c->ack_timer, eng, on_ack_timer);
     sn_list_init(&c->listener_link);
@@ -44,7 +44,7 @@ static void on_free(struct tp_watch *w) {
     if (c->peer) lo_peer_put(c->peer);
     os_shm_close(&c->shm);
     tp_port_free(c->port);
-    os_lock_fini(&c->event_lock);
+    tp_events_fini(&c->events);
     os_lock_fini(&c->rx_lock);
     os_lock_fini(&c->tx_lock);
     os_free(c->tx.irq);
@@ -105,49 +105,6 @@ bool lo_conn_has_input(struct lo_conn *c) {
     if (pos != os_u32_load_relaxed(&c->tx.published) && os_u32_load_relaxed(&c->theirs->hurry))
         return true;
     return os_u32_load_relaxed(&c->tx.more) != 0;
-}
-
-/* ---- events ---- */
-
-void lo_add_event(struct lo_conn *c, uint32_t event) {
-    os_u32_store_relaxed(&c->pending, os_u32_load_relaxed(&c->pending) | event);
-}
-
-static void upcall(struct lo_conn *c, uint32_t event) {
-    switch (event) {
-    case LO_EV_REPLY:
-        c->up->on_reply(c->owner, c->reply_status);
-        break;
-    case LO_EV_ABANDONED:
-        c->up->on_abandoned(c->owner);
-        break;
-    case LO_EV_ESTABLISHED:
-        c->up->on_established(c->owner, c->established_status);
-        break;
-    case LO_EV_DISCONNECTED:
-        c->up->on_disconnected(c->owner, c->disconnect_status);
-        break;
-    default:
-        break;
-    }
-}
-
-void lo_deliver_events(struct lo_conn *c) {
-    while (os_u32_load_relaxed(&c->pending) != 0) {
-        os_lock_enter(&c->event_lock);
-        os_lock_enter(&c->rx_lock);
-        uint32_t pending = os_u32_load_relaxed(&c->pending);
-        uint32_t event = pending & (0u - pending); /* lowest first: established, disconnected */
-        bool wait = !c->up && !c->closed;          /* nobody to tell yet */
-        if (c->closed)
-            os_u32_store_relaxed(&c->pending, event = 0);
-        else if (!wait)
-            os_u32_store_relaxed(&c->pending, pending & ~event);
-        os_lock_leave(&c->rx_lock);
-        if (event != 0 && !wait) upcall(c, event);
-        os_lock_leave(&c->event_lock);
-        if (event == 0 || wait) return;
-    }
 }
 
 /* ---- the end ---- */
@@ -244,20 +201,17 @@ static bool hear_the_last(struct lo_conn *c) {
 void lo_fail(struct lo_conn *c, sn_status st) {
     switch (lo_state(c)) {
     case LO_WAIT_REPLY:
-        c->reply_status = st;
-        lo_add_event(c, LO_EV_REPLY);
+        tp_events_add(&c->events, TP_EV_REPLY, st);
         break;
     case LO_REQUESTED:
-        lo_add_event(c, LO_EV_ABANDONED);
+        tp_events_add(&c->events, TP_EV_ABANDONED, SN_OK);
         break;
     case LO_WAIT_READY:
-        c->established_status = st == SN_E_TIMEOUT ? st : SN_E_REFUSED;
-        lo_add_event(c, LO_EV_ESTABLISHED);
+        tp_events_add(&c->events, TP_EV_ESTABLISHED, st == SN_E_TIMEOUT ? st : SN_E_REFUSED);
         break;
     case LO_OPEN:
         if (hear_the_last(c)) st = SN_E_REMOTE;
-        c->disconnect_status = st;
-        lo_add_event(c, LO_EV_DISCONNECTED);
+        tp_events_add(&c->events, TP_EV_DISCONNECTED, st);
         break;
     case LO_WAIT_REQUEST:
         c->request_settled = true;
@@ -287,14 +241,14 @@ static void close_conn(struct tp_conn *tc) {
     struct lo_conn *c = lo_conn_of(tc);
     if (lo_state(c) == LO_REQUESTED)
         (void)!lo_reject(tc, NULL, 0); /* an unanswered request gets an answer */
-    os_lock_enter(&c->event_lock);
-    c->closed = true;
+    os_lock_enter(&c->events.lock);
+    c->events.closed = true;
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     if (lo_state(c) != LO_ENDED) lo_end_use(c);
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
+    os_lock_leave(&c->events.lock);
 }
 
 static void release(struct tp_conn *tc) {
@@ -388,7 +342,7 @@ static void finish(struct lo_conn *c) {
     c->request_settled = false;
     os_lock_leave(&c->rx_lock);
     if (l) lo_listener_settle(l, c);
-    lo_deliver_events(c);
+    tp_events_deliver(&c->events);
 }
 
 static void on_ready(struct tp_watch *w, uint32_t events) {
@@ -430,7 +384,7 @@ static void settle(struct lo_conn *c, bool failed) {
     lo_settle_locked(c);
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    lo_deliver_events(c);
+    tp_events_deliver(&c->events);
 }
 
 static void post_send(struct tp_conn *tc) {
@@ -514,14 +468,7 @@ static void info(struct tp_conn *tc, struct tp_conn_info *out) {
 }
 
 static void set_owner(struct tp_conn *tc, const struct tp_upcalls *up, void *owner) {
-    struct lo_conn *c = lo_conn_of(tc);
-    os_lock_enter(&c->event_lock);
-    os_lock_enter(&c->rx_lock);
-    c->up = up;
-    c->owner = owner;
-    os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
-    lo_deliver_events(c);
+    tp_events_set_owner(&lo_conn_of(tc)->events, up, owner);
 }
 
 const struct tp_ops lo_ops = {

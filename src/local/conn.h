@@ -3,8 +3,7 @@
  * Owns:    struct lo_conn and its rules of locking.
  *
  * Locks: rx_lock for what arrives, tx_lock for what leaves, taken in that order; `state` changes
- * with both held and may be read under either. event_lock serialises upcalls of connection events
- * and close; it is taken before both.
+ * with both held and may be read under either. events.lock is taken before both.
  * Lifetime: counted by watch.refs; held by the core until release, by the engine while the socket
  * is watched, by the hub while the connection has a number, by each armed timer.
  */
@@ -17,6 +16,7 @@
 #include "os/io/poller.h"
 #include "os/prim/clock.h"
 #include "transport/engine.h"
+#include "transport/events.h"
 #include "transport/port.h"
 
 enum {
@@ -38,8 +38,6 @@ enum lo_state {
     LO_OPEN,
     LO_ENDED /* nothing of the application is used any more */
 };
-
-enum { LO_EV_REPLY = 1, LO_EV_ABANDONED = 2, LO_EV_ESTABLISHED = 4, LO_EV_DISCONNECTED = 8 };
 
 /* FIFO of requests, linked through tp_u64. */
 struct lo_fifo {
@@ -111,18 +109,15 @@ struct lo_conn {
     struct tp_watch watch;
     struct tp_engine *eng;
     struct lo_hub *hub;
-    os_lock event_lock, rx_lock, tx_lock;
+    struct tp_events events;
+    os_lock rx_lock, tx_lock;
     os_atomic_u32 state;  /* enum lo_state */
     bool active;          /* [const] */
-    bool closed;          /* [event_lock] the core wants no upcall any more */
     os_atomic_u32 joined; /* has a number: index holds */
     uint32_t index;       /* [const once joined] on our board */
 
-    os_atomic_u32 pending; /* [rx_lock for writes] LO_EV_* to deliver */
-    sn_status reply_status, established_status, disconnect_status;
-
     const struct tp_upcalls *up; /* [set before the state that uses it] */
-    void *owner, *qp;
+    void *qp;
     struct tp_share *share; /* our table */
     bool patient;           /* a Send may wait for a receive for ever */
 
@@ -186,10 +181,6 @@ static inline void lo_conn_put(struct lo_conn *c) {
 void lo_set_state(struct lo_conn *c, enum lo_state to);
 void lo_arm(struct lo_conn *c, struct tp_timer *t, uint64_t delay_ns);
 void lo_disarm(struct lo_conn *c, struct tp_timer *t);
-/* Both locks held: adds an event. */
-void lo_add_event(struct lo_conn *c, uint32_t event);
-/* Calls what is pending, in order. No stream lock held. */
-void lo_deliver_events(struct lo_conn *c);
 /* Both locks held: the connection ended for reason st. */
 void lo_fail(struct lo_conn *c, sn_status st);
 /* Both locks held: ends the use of the application's memory and tells the peer; waits for copies

@@ -352,8 +352,7 @@ static enum step serve_ready(struct lo_conn *c, const struct lo_slot *h) {
     c->peer_can_pull = h->flags & LO_F_CAN_PULL;
     lo_set_state(c, LO_OPEN);
     lo_disarm(c, &c->timer);
-    c->established_status = SN_OK;
-    lo_add_event(c, LO_EV_ESTABLISHED);
+    tp_events_add(&c->events, TP_EV_ESTABLISHED, SN_OK);
     os_lock_leave(&c->tx_lock);
     return STEP_DONE;
 }

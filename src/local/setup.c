@@ -199,7 +199,7 @@ sn_status lo_connect(struct tp_engine *eng, struct tp_port *port, const struct o
         c->who = who;
         c->remote = *peer;
         c->up = setup->up;
-        c->owner = setup->owner;
+        tp_events_set_owner_locked(&c->events, setup->up, setup->owner);
         c->qp = setup->qp;
         c->patient = setup->shared_receives;
         c->share = setup->share;
@@ -248,8 +248,7 @@ static void take_reply(struct lo_conn *c) {
     c->peer_can_pull = h.flags & LO_H_CAN_PULL;
     lo_disarm(c, &c->timer);
     lo_set_state(c, LO_ANSWERED);
-    c->reply_status = SN_OK;
-    lo_add_event(c, LO_EV_REPLY);
+    tp_events_add(&c->events, TP_EV_REPLY, SN_OK);
 }
 
 sn_status lo_complete(struct tp_conn *tc, uint32_t ird, uint32_t ord) {
@@ -345,14 +344,14 @@ static void take_request(struct lo_conn *c) {
 sn_status lo_accept(struct tp_conn *tc, const struct tp_setup *setup) {
     struct lo_conn *c = lo_conn_of(tc);
     sn_status st = SN_E_ABORTED;
-    os_lock_enter(&c->event_lock);
+    os_lock_enter(&c->events.lock);
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     lo_setup_ready(c); /* the peer may have left */
     if (lo_state(c) == LO_REQUESTED) {
         struct lo_hello h;
         c->up = setup->up;
-        c->owner = setup->owner;
+        tp_events_set_owner_locked(&c->events, setup->up, setup->owner);
         c->qp = setup->qp;
         c->patient = setup->shared_receives;
         c->share = setup->share;
@@ -368,19 +367,19 @@ sn_status lo_accept(struct tp_conn *tc, const struct tp_setup *setup) {
         st = send_hello(c, &h, setup, false) == SN_OK ? SN_OK : SN_E_ABORTED;
         if (st != SN_OK) lo_fail(c, SN_E_PEER_GONE);
     }
-    if (st != SN_OK) os_u32_store_relaxed(&c->pending, 0); /* this answer says it */
+    if (st != SN_OK) tp_events_forget(&c->events); /* this answer says it */
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
-    lo_deliver_events(c);
+    os_lock_leave(&c->events.lock);
+    tp_events_deliver(&c->events);
     return st;
 }
 
 sn_status lo_reject(struct tp_conn *tc, const void *pd, uint32_t pd_len) {
     struct lo_conn *c = lo_conn_of(tc);
     sn_status st = SN_OK;
-    os_lock_enter(&c->event_lock);
-    c->closed = true;
+    os_lock_enter(&c->events.lock);
+    c->events.closed = true;
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     lo_setup_ready(c); /* the peer may have left */
@@ -394,7 +393,7 @@ sn_status lo_reject(struct tp_conn *tc, const void *pd, uint32_t pd_len) {
     }
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
-    os_lock_leave(&c->event_lock);
+    os_lock_leave(&c->events.lock);
     return st;
 }
 
