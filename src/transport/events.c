@@ -63,7 +63,8 @@ static bool take(struct tp_events *e, enum tp_event *event) {
     if (e->closed) {
         tp_events_forget(e);
     } else if (e->up && pending != 0) {
-        for (*event = 0; !(pending & (1u << *event));) ++*event;
+        for (*event = 0; !(pending & (1u << *event));)
+            ++*event;
         os_u32_store_relaxed(&e->pending, pending & ~(1u << *event));
         found = true;
     }

@@ -13,7 +13,8 @@
 #include "os/prim/lock.h"
 #include "transport/transport.h"
 
-enum tp_event { /* in the order of delivery */
+/* In the order of delivery. */
+enum tp_event {
     TP_EV_REPLY,
     TP_EV_ABANDONED,
     TP_EV_ESTABLISHED,

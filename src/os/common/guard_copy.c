@@ -7,8 +7,7 @@
  *
  * Against the C library's memcpy (2023 Xeon, GCC 12 -O2, hot cache, nanoseconds, here / there):
  *     8 B 1.5/1.5   64 B 2.1/1.1   256 B 5/2   1 KiB 12/5   4 KiB 25/22   64 KiB 1380/1280
- * and with a source aligned otherwise than the destination 4 KiB 52/30, 64 KiB 1310/1340.
- * pages_test prints the figures of the machine it runs on. */
+ * and with a source aligned otherwise than the destination 4 KiB 52/30, 64 KiB 1310/1340. */
 #include "os/common/guard_copy.h"
 #include "os/prim/pages.h"
 

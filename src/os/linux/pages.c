@@ -11,7 +11,7 @@
  * mapped from unmapped but no rights; everything that tells rights by trying (reading a byte per
  * page, MADV_POPULATE_*) brings the pages in; /proc/self/maps has it all, but is text, from the
  * lowest address on. Since Linux 6.11 an ioctl on that file looks one mapping up by address.
- * Measured on 6.18, 2-core Xeon, per probe of a range in one mapping (pages_test prints them):
+ * Measured on 6.18, 2-core Xeon, per probe of a range in one mapping:
  *
  *     mappings before the range   30      2,000    40,000
  *     ioctl, with open and close  1.4 us  1.4 us   1.4 us

@@ -382,28 +382,9 @@ static void open_of_no_process_is_not_found(void) {
     os_fault_arm(OS_FAULT_SYSCALL, -1);
 }
 
-static void copy_cost_is_printed(void) {
-    struct child c;
-    start_peer(&c);
-    static const size_t sizes[] = { 8, 4096, 12288 };
-    uint8_t *buf = malloc(3 * page);
-    for (size_t i = 0; i < 3; i++) {
-        struct os_iov l = { buf, sizes[i] };
-        struct os_peer_iov r = { (uintptr_t)area, sizes[i] };
-        uint64_t start = os_now_ns();
-        size_t done;
-        for (int k = 0; k < 2000; k++)
-            CHECK_EQ(os_peer_readv(&c.peer, &l, 1, &r, 1, &done), SN_OK);
-        printf("  %zu bytes: %.2f us\n", sizes[i], (double)(os_now_ns() - start) / 2000 / 1000);
-    }
-    free(buf);
-    stop_peer(&c);
-}
-
 TEST_MAIN(TEST(read_and_write_whole_ranges_copy_all),
           TEST(pieces_that_do_not_match_are_one_range_each),
           TEST(missing_memory_on_either_side_is_a_fault),
           TEST(ended_process_is_gone_even_before_it_is_collected),
           TEST(process_that_executes_another_program_is_gone),
-          TEST(process_of_another_user_is_forbidden), TEST(open_of_no_process_is_not_found),
-          TEST(copy_cost_is_printed))
+          TEST(process_of_another_user_is_forbidden), TEST(open_of_no_process_is_not_found))
