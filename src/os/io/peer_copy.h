@@ -22,7 +22,7 @@
 #include "os/io/sock.h"
 #include "os/prim/atomic.h"
 
-#define OS_MARKED_BYTES ((size_t)64 * 1024)
+#define OS_MARKED_BYTES ((size_t)256 * 1024)
 #define OS_MARKED_NS (50 * 1000ull)
 
 /* A word of a process's memory that nothing else has: at an address, with a value, both random. */

@@ -238,7 +238,7 @@ static void ended_process_is_gone_even_before_it_is_collected(void) {
 
 /* ---- a process that becomes another program ---- */
 
-enum { IMAGE_BYTES = 96 * 1024 };
+enum { IMAGE_BYTES = 320 * 1024 };
 #define IMAGE_VARIABLE "SOFTND_TEST_IMAGE"
 
 /* The other program: has memory at the same place, and tells whether it is still as it was. */
