@@ -2,11 +2,11 @@
  * overlapped_linux.c - overlapped files on Linux: thin, over the files of the Win32 subset, which
  * carry the exact status in the completion packet.
  */
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 #include "ndspi/overlapped.h"
 #include "os/prim/clock.h"
+#include "os/prim/lock.h"
 #include "win32/softnd_file.h"
 
 static SOFTND_FILE *file_of(struct ndspi_file *f) {
@@ -84,10 +84,10 @@ static const SOFTND_WAIT_HOOK lead_hook = { lead_begin, lead_sleep, lead_work, l
 /* Open adapters. A thread could lead only one of several, and does not know which one it waits for.
  */
 static struct {
-    pthread_mutex_t lock; /* taken with no other one held; the hook's own inside */
+    os_lock lock; /* taken with no other one held; the hook's own inside */
     unsigned count;
     uintptr_t sum; /* of their addresses: that of the one, if it is one */
-} open_adapters = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} open_adapters = { .lock = OS_LOCK_STATIC(OS_RANK_MODULE) };
 
 static void set_hook_locked(void) {
     bool one = open_adapters.count == 1;
@@ -95,19 +95,19 @@ static void set_hook_locked(void) {
 }
 
 void ndspi_lead_offer(struct rd_adapter *rd) {
-    pthread_mutex_lock(&open_adapters.lock);
+    os_lock_enter(&open_adapters.lock);
     open_adapters.count++;
     open_adapters.sum += (uintptr_t)rd;
     set_hook_locked();
-    pthread_mutex_unlock(&open_adapters.lock);
+    os_lock_leave(&open_adapters.lock);
 }
 
 void ndspi_lead_forget(struct rd_adapter *rd) {
-    pthread_mutex_lock(&open_adapters.lock);
+    os_lock_enter(&open_adapters.lock);
     open_adapters.count--;
     open_adapters.sum -= (uintptr_t)rd;
     set_hook_locked();
-    pthread_mutex_unlock(&open_adapters.lock);
+    os_lock_leave(&open_adapters.lock);
 }
 
 HRESULT ndspi_file_result(const OVERLAPPED *ov) {

@@ -14,13 +14,7 @@
 #include "transport/transport.h"
 
 /* In the order of delivery. */
-enum tp_event {
-    TP_EV_REPLY,
-    TP_EV_ABANDONED,
-    TP_EV_ESTABLISHED,
-    TP_EV_DISCONNECTED,
-    TP_EV_COUNT
-};
+enum tp_event { TP_EV_REPLY, TP_EV_ABANDONED, TP_EV_ESTABLISHED, TP_EV_DISCONNECTED, TP_EV_COUNT };
 
 struct tp_events {
     os_lock lock;                /* serialises upcalls, close and a change of the owner */

@@ -42,6 +42,10 @@ typedef struct {
     os_atomic_u32 seq; /* bumped by every signal */
 } os_cond;
 
+/* For one of static storage, which needs neither init nor fini. */
+#define OS_LOCK_STATIC(r)                                                                          \
+    { .rank = (r) }
+
 void os_lock_init(os_lock *l, enum os_rank rank);
 void os_lock_fini(os_lock *l);
 void os_lock_enter_slow(os_lock *l); /* os_lock_enter's */
