@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
 # The provider: one library made of all layers. softnd_internal is the same objects as a static
 # archive with everything visible, for unit tests.
-set(SN_LAYERS "")
-foreach(layer sn_base sn_os sn_transport sn_iwarp sn_local sn_rdma sn_ndspi sn_winapi)
-    if(TARGET ${layer})
-        list(APPEND SN_LAYERS $<TARGET_OBJECTS:${layer}>)
-    endif()
-endforeach()
+set(SN_LAYERS ${SN_CORE_OBJECTS} $<TARGET_OBJECTS:sn_ndspi>)
+if(NOT WIN32)
+    list(APPEND SN_LAYERS $<TARGET_OBJECTS:sn_winapi>)
+endif()
 
 add_library(softnd_internal STATIC ${SN_LAYERS})
 target_link_libraries(softnd_internal PUBLIC sn_flags)
