@@ -123,7 +123,7 @@ int cmd_ndk_run(int argc, char **argv) {
     }
     if (!set.path) return cmd_usage("ndk-run", "no consumer is given");
     char slashed[4096]; /* a name without a directory is a file here, not a library to look for */
-    if (!strchr(set.path, '/')) {
+    if (!strpbrk(set.path, "/\\")) {
         if (strlen(set.path) > sizeof slashed - 3)
             return cmd_usage("ndk-run", "the name is too long");
         memcpy(slashed, "./", 3);
