@@ -259,6 +259,9 @@ static void close_conn(struct tp_conn *tc) {
     case IW_LINGER:
     case IW_DEAD:
         break;
+    case IW_OPEN:
+        if (c->tx.deferred) iw_tx_progress(c);
+        /* fall through */
     default:
         iw_farewell(c, NULL, NULL);
         break;
@@ -375,7 +378,7 @@ static void post_send(struct tp_conn *tc) {
     struct iw_conn *c = iw_conn_of(tc);
     if (iw_state(c) != IW_OPEN) return;
     os_lock_enter(&c->tx_lock);
-    if (!os_u32_load_relaxed(&c->tx.blocked)) iw_tx_progress(c);
+    if (!os_u32_load_relaxed(&c->tx.blocked) && !iw_tx_defer(c)) iw_tx_progress(c);
     bool failed = c->tx.failed;
     os_lock_leave(&c->tx_lock);
     settle(c, failed);

@@ -971,8 +971,23 @@ static bool nothing_to_send(const struct iw_conn *c) {
            !c->report_now && !os_u32_load_relaxed(&tx->blocked) && !c->up->sq_peek(c->qp);
 }
 
+/* The report does not depend on the peer's timer: it owes one for IW_REPORT_EVERY messages. While
+ * a Send of the peer waits here for a receive, reports are not read. */
+bool iw_tx_defer(struct iw_conn *c) {
+    struct iw_tx *tx = &c->tx;
+    const struct tp_request *req;
+    if (SN_LIKELY(tx->unconfirmed.count < IW_REPORT_EVERY)) return false;
+    if (iw_peer(c) != IW_PEER_SOFTND || os_u32_load_relaxed(&c->rx.stalled)) return false;
+    if (tx->deferred + 1 >= IW_DEFER_MAX || tx->q_count || c->tx_markers) return false;
+    if (!is_small(c, tx->unconfirmed.tail)) return false; /* large ones may be right behind, too */
+    if ((req = c->up->sq_peek(c->qp)) == NULL || !is_small(c, req)) return false;
+    tx->deferred++;
+    return true;
+}
+
 bool iw_tx_progress(struct iw_conn *c) {
     bool did = false, more = true;
+    c->tx.deferred = 0;
     /* A batch that the socket refuses, or cuts short, was copied and summed for nothing. */
     if (os_u32_load_relaxed(&c->tx.blocked) && !os_sock_writable(c->watch.sock)) {
         if (iw_state(c) == IW_OPEN && !c->tx.failed && (c->tx.raw_len || c->tx.part.active))

@@ -294,6 +294,61 @@ static void send_that_waits_is_delivered_after_the_peer_closed(void) {
     close_pair(&p);
 }
 
+enum { MANY = 40, SMALL = 24 };
+
+/* Sends of SMALL bytes; the peer, which has no receive for them, confirms none. */
+static void post_small_sends(struct pair *p, uint32_t count) {
+    fill(p->mem_a, count * SMALL, 6);
+    for (uint32_t i = 0; i < count; i++)
+        fake_post(&p->a, TP_OP_SEND, 0, p->mem_a + i * SMALL, SMALL, 0, 0);
+}
+
+static uint32_t waiting(struct pair *p) {
+    struct iw_conn *c = iw_conn_of(p->a.conn);
+    os_lock_enter(&c->tx_lock);
+    uint32_t n = c->tx.deferred;
+    os_lock_leave(&c->tx_lock);
+    return n;
+}
+
+static void take_small_sends(struct pair *p, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        fake_post_receive(&p->b, p->mem_b + i * SMALL, SMALL);
+    WAIT_FOR(os_u32_load_seqcst(&p->b.recv_count) == count);
+    CHECK_BYTES(p->mem_b, p->mem_a, count * SMALL);
+}
+
+/* Nobody polls: the report of the messages that left brings on the rest. */
+static void small_sends_that_wait_follow_the_confirmed_ones(void) {
+    struct pair p;
+    open_pair_as(&p, 2, true, false);
+    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    post_small_sends(&p, IW_REPORT_EVERY);
+    CHECK_EQ(waiting(&p), 0);
+    take_small_sends(&p, IW_REPORT_EVERY);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == IW_REPORT_EVERY);
+    close_pair(&p);
+
+    open_pair_as(&p, 2, true, false);
+    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    post_small_sends(&p, MANY);
+    CHECK_EQ(waiting(&p), (MANY - IW_REPORT_EVERY) % IW_DEFER_MAX);
+    take_small_sends(&p, MANY);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == MANY);
+    close_pair(&p);
+}
+
+static void small_sends_that_wait_leave_before_a_close(void) {
+    struct pair p;
+    open_pair_as(&p, 2, true, false);
+    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    post_small_sends(&p, IW_REPORT_EVERY + 5);
+    CHECK_EQ(waiting(&p), 5);
+    p.a.conn->ops->close(p.a.conn);
+    take_small_sends(&p, IW_REPORT_EVERY + 5);
+    close_pair(&p);
+}
+
 static void peer_that_closes_while_its_send_waits_is_noticed(void) {
     struct pair p;
     open_pair_as(&p, 2, true, false);
@@ -343,5 +398,7 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(send_without_receive_waits_for_one), TEST(send_without_any_receive_times_out),
           TEST(refused_while_still_being_sent_fails_with_its_own_status),
           TEST(send_that_waits_is_delivered_after_the_peer_closed),
+          TEST(small_sends_that_wait_follow_the_confirmed_ones),
+          TEST(small_sends_that_wait_leave_before_a_close),
           TEST(peer_that_closes_while_its_send_waits_is_noticed),
           TEST(peer_that_was_only_slow_is_known_after_all), TEST(polled_ping_pong_completes))
