@@ -106,7 +106,7 @@ static void connections_and_endpoints_are_listed(void) {
     CHECK(memcmp(&c[0].Local, &c[2].Remote, 28) == 0);
     CHECK(memcmp(&c[0].Remote, &c[2].Local, 28) == 0);
     CHECK_EQ(c[0].Local.Ipv4.sin_family, AF_INET);
-    CHECK_EQ(c[0].Local.Ipv4.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+    CHECK_EQ(c[0].Local.Ipv4.sin_addr.s_addr, RtlUlongByteSwap(0x7F000001));
     CHECK_EQ(c[0].UserModeOwner, FALSE);
     SOCKADDR_IN any = kit_address(0);
     KIT_CREATE(NDK_SHARED_ENDPOINT, shared,
