@@ -12,16 +12,17 @@
 #include "os/prim/pages.h"
 
 enum {
-    STAGE_SMALL = 256,        /* behind a direct read: the trailer and the next head */
-    STAGE_MEDIUM = 1536,      /* a few small messages */
-    STAGE_LARGE = 16384,      /* many small messages */
-    STAGE_BOUNCE = 65536,     /* a large FPDU with a CRC */
-    SUM_MIN = 1024,           /* copied and added to the CRC in one pass ... */
-    SUM_END = 64,             /* ... but for its end */
-    DIRECT_MIN = 1024,        /* payload worth a place of its own in the vector */
+    STAGE_SMALL = 256,    /* behind a direct read: the trailer and the next head */
+    STAGE_MEDIUM = 1536,  /* a few small messages */
+    STAGE_LARGE = 16384,  /* many small messages */
+    STAGE_BOUNCE = 65536, /* a large FPDU with a CRC */
+    SUM_MIN = 1024,       /* copied and added to the CRC in one pass ... */
+    SUM_END = 64,         /* ... but for its end */
+    DIRECT_MIN = 1024,    /* payload worth a place of its own in the vector */
     MARK_LEN = RDMAP_HEAD_TAGGED + MPA_CRC_LEN, /* a report, which needs no PAD */
-    DIRECT_PIECES = 8,        /* segments of a scatter list in one read */
-    BURST_BYTES = 1024 * 1024 /* then others get their turn */
+    DIRECT_PIECES = 8,                          /* segments of a scatter list in one read */
+    BURST_BYTES = 1024 * 1024,                  /* then others get their turn */
+    LONG_TURN = 32 * 1024 /* a turn with as many bytes is part of a long stream */
 };
 
 /* ---- faults ---- */
@@ -873,6 +874,8 @@ bool iw_rx_progress(struct iw_conn *c) {
         rx->much = true;
     }
     rx->much = BURST_BYTES - budget >= STAGE_MEDIUM;
+    /* The sooner its sender may let go of the bytes, the faster a stream is. */
+    if (BURST_BYTES - budget >= LONG_TURN && running(c)) os_sock_ack_now(c->watch.sock);
     return budget != BURST_BYTES;
 }
 

@@ -299,24 +299,25 @@ static void flush_reports(struct rd_cq *cq) {
 
 /* poll_lock held: the queue pair and its connection stay until it is released, since both are
  * taken away first and rd_cq_quiesce waits before they are freed. */
-static void make_progress(struct rd_cq *cq) {
+static bool make_progress(struct rd_cq *cq) {
     struct tp_engine *eng = cq->ad->eng;
     struct rd_qp *qp = os_ptr_load_acquire(&cq->recent);
     struct tp_conn *conn = qp ? os_ptr_load_acquire(&qp->conn) : NULL;
-    if (conn) conn->ops->poll(conn);
+    bool did = conn && conn->ops->poll(conn);
     uint32_t members = os_u32_load_relaxed(&cq->member_count);
     if (members == 1) {
         if (++cq->empty_polls % RD_CQ_PROGRESS_EVERY == 0 && tp_engine_watch_count(eng) > 1)
             tp_engine_progress(eng);
-        return;
+        return did;
     }
     /* While the others are quiet they are looked at less and less often. */
     if (members != 0 && cq->skip != 0) {
         cq->skip--;
-        return;
+        return did;
     }
-    cq->skip_next = tp_engine_progress(eng) ? 0 : SN_MIN(2 * cq->skip_next + 1, RD_CQ_SKIP_MAX);
-    cq->skip = cq->skip_next;
+    bool others = tp_engine_progress(eng);
+    cq->skip = cq->skip_next = others ? 0 : SN_MIN(2 * cq->skip_next + 1, RD_CQ_SKIP_MAX);
+    return did || others;
 }
 
 /* What is there is given at once: looking for more first would cost a system call, and say to the
@@ -333,11 +334,11 @@ uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
         if (full % RD_CQ_PROGRESS_EVERY != 0) return n;
     }
     if (!os_lock_try(&cq->poll_lock)) return n + take(cq, out + n, max - n);
-    make_progress(cq);
+    bool did = make_progress(cq);
     n += take(cq, out + n, max - n);
     if (n == 0) {
         flush_reports(cq);
-        tp_engine_polled_empty(cq->ad->eng, &cq->hot);
+        tp_engine_polled_empty(cq->ad->eng, &cq->hot, did);
     }
     os_lock_leave(&cq->poll_lock);
     return n;

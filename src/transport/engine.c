@@ -23,6 +23,7 @@
 
 enum {
     HOT_STREAK = 64,          /* polls: empty ones to become hot, any in a tick to stay so */
+    WORK_COUNTS = 16,         /* a poll that made progress takes as long as so many others */
     FULL_STREAK = 16,         /* results to become hot */
     EVENTS_PER_WAIT = 64,     /* of the thread */
     EVENTS_PER_PROGRESS = 16, /* of a caller: short, so that its own queue is looked at again */
@@ -237,9 +238,11 @@ void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t r
         make_hot(eng, hot);
 }
 
-void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot) {
-    if (count_if_hot(eng, hot, 1)) return;
-    if (hot->empty_streak++ == 0) hot->since_ns = os_now_ns();
+void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot, bool did) {
+    uint32_t count = did ? WORK_COUNTS : 1;
+    if (count_if_hot(eng, hot, count)) return;
+    if (hot->empty_streak == 0) hot->since_ns = os_now_ns();
+    hot->empty_streak += count;
     if (hot->empty_streak < HOT_STREAK) return;
     hot->empty_streak = 0;
     if (os_now_ns() - hot->since_ns <= HOT_NS) make_hot(eng, hot);

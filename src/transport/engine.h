@@ -36,8 +36,9 @@ struct tp_hot {
     os_atomic_u32 full_streak; /* results since full_since_ns */
     os_atomic_u64 full_since_ns;
 };
-/* The queue was polled and gave nothing: counts, may make it hot. One thread at a time. */
-void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot);
+/* The queue was polled and gave nothing; did: but something was read, such as a part of a long
+ * message. Counts, may make it hot. One thread at a time. */
+void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot, bool did);
 /* It was polled and gave so many results: a hot queue stays hot, and one that gives often, without
  * being armed in between, becomes hot. Any thread. */
 void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results);

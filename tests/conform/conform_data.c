@@ -727,6 +727,37 @@ static void seventy_thousand_messages_arrive_in_order(void) {
     fx_end(s.f);
 }
 
+/* Whatever a provider does to be fast while somebody polls must be over when he sleeps. */
+static void small_message_after_a_long_stream_wakes_who_sleeps(void) {
+    enum { COUNT = HOST_ROUNDS(200), DEPTH = 8 };
+    struct fx_pair_options o = { .depth = DEPTH };
+    struct stage s = open_stage(&o, KIB(1024));
+    uint64_t deadline = fx_deadline();
+    for (int round = 0; round < 3; round++) {
+        int posted = 0, done = 0;
+        while (done < COUNT) {
+            ND2_RESULT r[DEPTH];
+            for (; posted < COUNT && posted - done < DEPTH; posted++)
+                WRITE(&s.p->a, CTX(posted), s.a, 0, s.a->len, s.b, 0, 0);
+            ULONG n = CALL(s.p->a.initiator_cq, GetResults, r, DEPTH);
+            for (ULONG i = 0; i < n; i++) {
+                CHECK_HR(r[i].Status, ND_SUCCESS);
+                CHECK_PTR(r[i].RequestContext, CTX(done++));
+            }
+            CHECK_EQ(CALL(s.p->b.receive_cq, GetResults, r, 1), 0);
+            CHECK(host_now_ms() < deadline * 2);
+        }
+        RECEIVE(&s.p->b, CTX(1), s.b, 0, 64);
+        OVERLAPPED *ov = fx_overlapped(s.f);
+        HRESULT hr = CALL(s.p->b.receive_cq, Notify, ND_CQ_NOTIFY_ANY, ov);
+        SEND(&s.p->a, CTX(2), s.a, 0, 64, 0);
+        CHECK_HR(FINISH(s.f, s.p->b.receive_cq, ov, hr), ND_SUCCESS);
+        EXPECT_OK(s.f, &s.p->b, Receive, CTX(1), 64);
+        EXPECT_OK(s.f, &s.p->a, Send, CTX(2), 64);
+    }
+    fx_end(s.f);
+}
+
 /* ---- both ways at once ---- */
 
 struct direction {
@@ -1004,6 +1035,7 @@ CONFORM_MAIN(
     TEST(write_ping_pong_by_memory_works), TEST(target_that_makes_no_call_serves_random_access),
     TEST(more_reads_than_the_limit_wait_their_turn), TEST(deep_queue_of_small_writes_arrives),
     TEST(seventy_thousand_messages_arrive_in_order),
+    TEST(small_message_after_a_long_stream_wakes_who_sleeps),
     TEST(traffic_both_ways_on_several_connections_stays_intact),
     TEST(large_messages_both_ways_at_once_do_not_block), TEST(reads_both_ways_at_once_do_not_block),
     TEST(many_large_requests_are_accepted_at_once), TEST(read_of_memory_that_changes_succeeds),

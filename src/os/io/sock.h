@@ -70,6 +70,8 @@ SN_MUST_CHECK sn_status os_sock_peer(os_sock s, struct os_addr *out);
 uint32_t os_sock_mss(os_sock s);
 /* Best effort: send and receive buffer sizes in bytes; 0 leaves one as it is. */
 void os_sock_set_buffers(os_sock s, uint32_t send_bytes, uint32_t recv_bytes);
+/* A hint: what was read just now is acknowledged at once, not with an answer that may follow. */
+void os_sock_ack_now(os_sock s);
 /* The local address (port 0) the system would use towards peer, whose port does not matter:
  * SN_E_NET_UNREACHABLE etc. */
 SN_MUST_CHECK sn_status os_sock_route(const struct os_addr *peer, struct os_addr *local);

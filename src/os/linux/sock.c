@@ -296,6 +296,10 @@ void os_sock_set_buffers(os_sock s, uint32_t send_bytes, uint32_t recv_bytes) {
     if (recv_bytes) set_flag((int)s, SOL_SOCKET, SO_RCVBUF, (int)SN_MIN(recv_bytes, 1u << 30));
 }
 
+void os_sock_ack_now(os_sock s) {
+    set_flag((int)s, IPPROTO_TCP, TCP_QUICKACK, 1);
+}
+
 sn_status os_sock_route(const struct os_addr *peer, struct os_addr *local) {
     struct os_addr to = *peer;
     if (to.port == 0) to.port = 9; /* any port: nothing is sent */

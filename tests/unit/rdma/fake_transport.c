@@ -601,8 +601,9 @@ void tp_engine_destroy(struct tp_engine *eng) {
     os_free(eng);
 }
 
-void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot) {
+void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot, bool did) {
     (void)eng;
+    (void)did;
     hot->empty_streak++;
     os_u32_fetch_add_relaxed(&fake.empty_calls, 1);
 }

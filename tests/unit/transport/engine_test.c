@@ -71,7 +71,7 @@ static void spin_ns(uint64_t ns) {
 static void poll_until_hot(struct tp_engine *eng, struct tp_hot *hot) {
     uint64_t end = os_now_ns() + LIMIT_NS;
     while (!is_hot(hot)) {
-        tp_engine_polled_empty(eng, hot);
+        tp_engine_polled_empty(eng, hot, false);
         CHECK(os_now_ns() < end);
     }
 }
@@ -113,9 +113,30 @@ static void polls_with_time_between_leave_it_cold(void) {
     struct tp_hot hot = { 0 };
     CHECK_EQ(tp_engine_create(&eng), SN_OK);
     for (int i = 0; i < 500; i++) {
-        tp_engine_polled_empty(eng, &hot);
+        tp_engine_polled_empty(eng, &hot, false);
         spin_ns(5000);
         CHECK(!is_hot(&hot));
+    }
+    tp_engine_destroy(eng);
+}
+
+/* It receives a long stream: each poll takes a while, and gives no result for long. */
+static void polls_that_read_a_stream_make_a_queue_hot(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    uint64_t end = os_now_ns() + LIMIT_NS;
+    while (!is_hot(&hot)) {
+        tp_engine_polled_empty(eng, &hot, true);
+        spin_ns(20000);
+        CHECK(os_now_ns() < end);
+    }
+    tp_engine_cool(eng, &hot);
+    /* Reads, and then waits, again and again. */
+    for (int i = 0; i < 500; i++) {
+        tp_engine_polled_empty(eng, &hot, true);
+        CHECK(!is_hot(&hot));
+        tp_engine_cool(eng, &hot);
     }
     tp_engine_destroy(eng);
 }
@@ -131,7 +152,7 @@ static void rare_polls_give_the_engine_back(void) {
     bell_ring(&bell);
     uint64_t end = os_now_ns() + LIMIT_NS;
     while (!os_u32_load_acquire(&bell.seen)) {
-        tp_engine_polled_empty(eng, &hot);
+        tp_engine_polled_empty(eng, &hot, false);
         spin_ns(200000);
         CHECK(os_now_ns() < end);
     }
@@ -210,6 +231,7 @@ static void leader_ends_when_somebody_polls_hard(void) {
 
 TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(results_in_a_row_make_a_queue_hot),
           TEST(polls_with_time_between_leave_it_cold), TEST(rare_polls_give_the_engine_back),
+          TEST(polls_that_read_a_stream_make_a_queue_hot),
           TEST(leader_serves_the_sockets_and_its_deadline_holds),
           TEST(leader_that_leaves_gives_the_engine_back),
           TEST(leader_ends_when_somebody_polls_hard))
