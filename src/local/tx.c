@@ -144,7 +144,8 @@ bool lo_tx_acked(struct lo_conn *c, uint32_t count) {
 
 void lo_tx_note_busy(struct lo_conn *c) {
     struct lo_tx *tx = &c->tx;
-    bool busy = tx->cur || tx->irq_count != 0 || tx->reads_out != 0 || tx->failed;
+    bool busy = tx->cur || tx->irq_count != 0 || tx->reads_out != 0 || tx->failed ||
+                os_u32_load_relaxed(&tx->more) != 0;
     os_u32_store_relaxed(&tx->busy, busy);
 }
 

@@ -85,6 +85,21 @@ static void many_requests_both_ways_complete_once(void) {
     close_pair(&p);
 }
 
+/* More than one turn may copy, all posted before the first turn: the rest goes on by itself. */
+static void writes_beyond_one_turn_go_on(void) {
+    enum { COUNT = 100, BYTES = 65536 };
+    struct pair p;
+    open_pair(&p, 2);
+    for (uint32_t round = 1; round <= 10; round++) {
+        for (uint32_t i = 0; i < COUNT; i++)
+            fake_add(&p.a, TP_OP_WRITE, 0, p.mem_a, BYTES, (uint64_t)(uintptr_t)p.mem_b,
+                     FAKE_REMOTE);
+        p.a.conn->ops->post_send(p.a.conn);
+        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == round * COUNT);
+    }
+    close_pair(&p);
+}
+
 static void write_outside_the_region_fails_and_ends_the_connection(void) {
     struct pair p;
     open_pair(&p, 2);
@@ -419,7 +434,7 @@ static void nonsense_for_an_offer_is_refused(void) {
 }
 
 TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_place_every_byte),
-          TEST(many_requests_both_ways_complete_once),
+          TEST(many_requests_both_ways_complete_once), TEST(writes_beyond_one_turn_go_on),
           TEST(write_outside_the_region_fails_and_ends_the_connection),
           TEST(read_with_a_bad_token_fails_and_ends_the_connection),
           TEST(send_longer_than_the_receive_fails_on_both_sides),
