@@ -20,9 +20,9 @@
 #include "transport/port.h"
 
 enum {
-    LO_ACK_EVERY = 16,   /* slots after which the peer is told without being asked */
-    LO_DEPTH_CAP = 128,  /* Reads in flight, each direction */
-    LO_IDLE_LOOK = 1024, /* empty polls between two looks at the socket */
+    LO_ACK_EVERY = 16,    /* slots after which the peer is told without being asked */
+    LO_DEPTH_CAP = 128,   /* Reads in flight, each direction */
+    LO_IDLE_LOOK = 16384, /* empty polls between two looks at the socket */
 };
 #define LO_REQUEST_NS (5000 * OS_NS_PER_MS)  /* from accept to the request */
 #define LO_ANSWER_NS (600000 * OS_NS_PER_MS) /* an application is in between */

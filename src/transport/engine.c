@@ -28,7 +28,6 @@ enum {
     EVENTS_PER_WAIT = 64,     /* of the thread */
     EVENTS_PER_PROGRESS = 16, /* of a caller: short, so that its own queue is looked at again */
     SLOTS_FIRST = 16,
-    QUIET_EVERY = 64, /* calls of progress between two looks at sockets that are all quiet */
 };
 /* Leads in a tick for the thread to go on resting, and waits in a row, each within LEAD_GAP_NS of
  * the one before, to begin with: what is between them is time without progress. */
@@ -41,6 +40,7 @@ enum {
  * way. */
 #define FULL_NS (1 * OS_NS_PER_MS)
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
+#define QUIET_NS (500 * 1000ull)            /* between two looks at sockets that are all quiet */
 #define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
 
 struct slot {
@@ -51,19 +51,19 @@ struct slot {
 
 struct tp_engine {
     struct os_poller *poller;
-    os_lock lock;          /* rank ENGINE */
-    os_cond idle;          /* a watch went away */
-    struct slot *slots;    /* [lock] */
-    uint32_t slot_count;   /* [lock] */
-    uint32_t free_head;    /* [lock] index + 1; 0: none */
-    os_atomic_u32 watches; /* [lock for writes] */
-    os_atomic_u32 loud;    /* [lock for writes] of them, those that are not quiet */
-    os_atomic_u32 quiet_polls;
-    os_atomic_ptr source;    /* struct tp_source, set once */
-    struct sn_list timers;   /* [lock] armed, unsorted */
-    uint64_t next_deadline;  /* [lock] no timer is due before it */
-    uint64_t sleeping_until; /* [lock] 0: the thread is awake or parked */
-    bool started;            /* [lock] */
+    os_lock lock;                /* rank ENGINE */
+    os_cond idle;                /* a watch went away */
+    struct slot *slots;          /* [lock] */
+    uint32_t slot_count;         /* [lock] */
+    uint32_t free_head;          /* [lock] index + 1; 0: none */
+    os_atomic_u32 watches;       /* [lock for writes] */
+    os_atomic_u32 loud;          /* [lock for writes] of them, those that are not quiet */
+    os_atomic_u64 quiet_look_ns; /* the last */
+    os_atomic_ptr source;        /* struct tp_source, set once */
+    struct sn_list timers;       /* [lock] armed, unsorted */
+    uint64_t next_deadline;      /* [lock] no timer is due before it */
+    uint64_t sleeping_until;     /* [lock] 0: the thread is awake or parked */
+    bool started;                /* [lock] */
     os_thread thread;
     os_atomic_u32 stop;
     os_atomic_u32 park;      /* bumped to end a park */
@@ -114,9 +114,9 @@ bool tp_engine_progress(struct tp_engine *eng) {
     struct tp_source *source = os_ptr_load_acquire(&eng->source);
     bool did = source && source->poll(source);
     if (source && os_u32_load_relaxed(&eng->loud) == 0) {
-        uint32_t polls = os_u32_load_relaxed(&eng->quiet_polls) + 1;
-        os_u32_store_relaxed(&eng->quiet_polls, polls);
-        if (polls % QUIET_EVERY != 0) return did;
+        uint64_t now = os_now_ns();
+        if (now - os_u64_load_relaxed(&eng->quiet_look_ns) < QUIET_NS) return did;
+        os_u64_store_relaxed(&eng->quiet_look_ns, now);
     }
     size_t n = os_poller_wait(eng->poller, events, EVENTS_PER_PROGRESS, 0);
     return dispatch(eng, events, n) != 0 || did;

@@ -69,6 +69,7 @@ struct os_poller {
     uint32_t sleepers;      /* [lock] threads in a wait that may block */
     struct sn_list due;     /* [lock] watches to issue a request for */
     os_atomic_u32 woken;    /* [atomic] 1 while a wake is in the port, or a waiter has taken it */
+    bool wake_kept;         /* [lock] a poll has taken it; it is for the next waiter */
 };
 
 /* ---- the two vocabularies ---- */
@@ -406,8 +407,14 @@ size_t os_poller_wait(struct os_poller *p, struct os_poll_event *out, size_t max
         ULONG n = 0;
         os_lock_enter(&p->lock);
         issue_due_locked(p);
-        p->sleepers += block;
+        bool wake = block && p->wake_kept;
+        p->wake_kept &= !wake;
+        p->sleepers += block && !wake;
         os_lock_leave(&p->lock);
+        if (wake) {
+            (void)os_u32_exchange_acq_rel(&p->woken, 0);
+            return 0;
+        }
         DWORD ms = block ? os_wait_ms(deadline) : 0;
         if (!GetQueuedCompletionStatusEx(p->port, entry, room, &n, ms, FALSE)) n = 0;
         os_lock_enter(&p->lock);
@@ -420,18 +427,20 @@ size_t os_poller_wait(struct os_poller *p, struct os_poll_event *out, size_t max
                 filled++;
         }
         serve_sleepers_locked(p);
+        /* A poll leaves the wake for the next real wait, which may be under way. */
+        bool post = woken && !block && p->sleepers != 0;
+        if (woken && !block && !post) p->wake_kept = true;
         os_lock_leave(&p->lock);
-        if (woken && block) {
+        if (post && !PostQueuedCompletionStatus(p->port, 0, KEY_WAKE, NULL))
             (void)os_u32_exchange_acq_rel(&p->woken, 0);
+        if (woken) {
+            if (block) (void)os_u32_exchange_acq_rel(&p->woken, 0);
             return filled;
         }
         if (filled != 0) break;
         /* Nothing to report: the time is up, or what came was for the poller itself. */
         if (n == 0 && (!block || os_now_ns() >= deadline)) break;
     }
-    /* A poll leaves the wake for the next real wait. */
-    if (woken && !PostQueuedCompletionStatus(p->port, 0, KEY_WAKE, NULL))
-        (void)os_u32_exchange_acq_rel(&p->woken, 0);
     return filled;
 }
 
