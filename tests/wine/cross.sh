@@ -31,10 +31,13 @@ fail() {
 }
 
 # The two programs, by side; file names as the side writes them.
+program() { # sets cmd
+    if [[ $1 == windows ]]; then cmd=("$wine" "$exe"); else cmd=("$linux"); fi
+}
 run() {
-    local side=$1
-    shift
-    if [[ $side == windows ]]; then "$wine" "$exe" "$@"; else "$linux" "$@"; fi
+    local cmd
+    program "$1"
+    "${cmd[@]}" "${@:2}"
 }
 name_for() {
     if [[ $1 == windows ]]; then printf 'Z:%s' "${2//\//\\}"; else printf '%s' "$2"; fi
@@ -42,8 +45,11 @@ name_for() {
 
 # Starts a server in the background and sets $server and $port from what it says.
 start() {
+    local cmd
+    program "$1"
     : >"$work/log"
-    run "$@" >"$work/log" 2>&1 &
+    # No function here: it would be a shell in between, which a signal ends without its command.
+    "${cmd[@]}" "${@:2}" >"$work/log" 2>&1 &
     server=$!
     port=
     for ((i = 0; i < 300; i++)); do
