@@ -353,13 +353,16 @@ static void killed_writer_blocks_nobody_and_leaves_nothing(void) {
     CHECK_EQ(child_open_handles(), handles);
 }
 
-static void listen_and_wait(void *shared) {
-    struct control *ctl = shared;
-    struct end e;
-    start_listening(&e, ctl);
-    accept_one(&e);
+static void accept_and_wait(struct control *ctl, struct end *e) {
+    start_listening(e, ctl);
+    accept_one(e);
     os_u32_store_seqcst(&ctl->step, 1);
     WAIT_FOR(os_u32_load_acquire(&ctl->stop));
+}
+
+static void listen_and_wait(void *shared) {
+    struct end e;
+    accept_and_wait(shared, &e);
 }
 
 /* A cell whose peer died with a token in it, as if killed in the middle of a copy. */
@@ -388,12 +391,8 @@ static void peer_that_becomes_another_program_is_not_waited_for(void) {
 #else
 
 static void listen_and_become_another_program(void *shared) {
-    struct control *ctl = shared;
     struct end e;
-    start_listening(&e, ctl);
-    accept_one(&e);
-    os_u32_store_seqcst(&ctl->step, 1);
-    WAIT_FOR(os_u32_load_acquire(&ctl->stop));
+    accept_and_wait(shared, &e);
     execlp("sleep", "sleep", "60", (char *)NULL);
 }
 
