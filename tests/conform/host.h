@@ -15,8 +15,8 @@
 #include "nddef.h"
 
 /* How often to repeat what shows a race or a leak only by being repeated, and how long a stream is.
- * On Windows a tenth: the suite runs under Wine there, where each call of the system is a message to
- * one server process (docs/windows.md). CONFORM_ROUNDS_FULL at compile time keeps all of it. */
+ * On Windows a tenth: the suite runs under Wine there, where each call of the system is a message
+ * to one server process (docs/windows.md). CONFORM_ROUNDS_FULL at compile time keeps all of it. */
 #if defined(_WIN32) && !defined(CONFORM_ROUNDS_FULL)
 #define HOST_ROUNDS(n) (((n) + 9) / 10)
 #else
@@ -53,10 +53,11 @@ size_t host_handle_count(void);
 /* Things that a system may be without, though the provider is not to blame: the text to skip with,
  * or NULL. */
 enum host_thing {
-    HOST_CANCEL_IO,      /* CancelIoEx ends requests of an overlapped file */
-    HOST_SHARED_PORT,    /* a connector may be bound to the port of a listener */
-    HOST_KILLED_ENDS,    /* the connections of a process end with it, however it ends */
-    HOST_CALLBACK_STATUS /* BindIoCompletionCallback's routine gets the NTSTATUS */
+    HOST_CANCEL_IO,       /* CancelIoEx ends requests of an overlapped file */
+    HOST_SHARED_PORT,     /* a connector may be bound to the port of a listener */
+    HOST_KILLED_ENDS,     /* the connections of a process end with it, however it ends */
+    HOST_CALLBACK_STATUS, /* BindIoCompletionCallback's routine gets the NTSTATUS */
+    HOST_ADDRESS_FREED    /* the address of a closed socket is free at once */
 };
 const char *host_lacks(enum host_thing thing);
 

@@ -211,6 +211,9 @@ const char *host_lacks(enum host_thing thing) {
     }
     case HOST_CALLBACK_STATUS:
         return is_wine() ? "Wine hands completion routines Win32 errors" : NULL;
+    case HOST_ADDRESS_FREED:
+        return is_wine() ? "Wine keeps an address until the thread that polled the socket has heard"
+                         : NULL;
     }
     return NULL;
 }

@@ -799,7 +799,7 @@ static void mapping_of_a_shared_receive_is_free_after_its_result(void) {
     kit_connect(p);
     NDK_SGE from = kit_sge(&p->mem, 0, 8);
     CHECK_NT(p->a.qp->Dispatch->NdkSend(p->a.qp, KIT_CTX(1), &from, 1, 0), STATUS_SUCCESS);
-    CHECK_RESULT(&p->b.cq, NdkOperationTypeReceive, 7, STATUS_SUCCESS);
+    CHECK_RESULT(&s.cq, NdkOperationTypeReceive, 7, STATUS_SUCCESS); /* the one that is notified */
     p->k.ad->Dispatch->NdkReleaseLAM(p->k.ad, s.f.l.m);
     CHECK_EQ(softndk_violations(NULL), 0);
     KIT_CLOSE(s.f.mr, NdkCloseMr);

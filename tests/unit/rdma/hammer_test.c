@@ -173,7 +173,7 @@ struct side {
     os_atomic_u32 stop;
     os_atomic_u32 sent, receives;          /* accepted posts, numbered from 0 */
     os_atomic_u32 send_done, receive_done; /* completions seen */
-    uint32_t ok_received;
+    os_atomic_u32 ok_received;
     bool in_order;
 };
 
@@ -238,7 +238,7 @@ static void take_completions(struct side *s) {
         if (c[i].request_context != CTX(expected)) s->in_order = false;
         os_u32_store_release(next, expected + 1);
         if (receive && c[i].status == SN_OK) {
-            s->ok_received++;
+            os_u32_fetch_add_relaxed(&s->ok_received, 1);
             if (c[i].bytes != 16) s->in_order = false;
         }
     }
@@ -277,6 +277,10 @@ static void *notify_thread(void *arg) {
     return NULL;
 }
 
+static bool heard(struct side *s) {
+    return os_u32_load_relaxed(&s->ok_received) != 0;
+}
+
 enum ending { END_FLUSH, END_DISCONNECT, END_DESTROY_QP, END_BREAK, END_COUNT };
 
 static void traffic_round(enum ending how) {
@@ -294,8 +298,9 @@ static void traffic_round(enum ending how) {
         CHECK_EQ(pthread_create(&t[0][i], NULL, body[i], &a), 0);
         CHECK_EQ(pthread_create(&t[1][i], NULL, body[i], &b), 0);
     }
-    uint64_t end = hammer_until(100);
-    while (os_now_ns() < end)
+    /* Long enough, and until both have heard something. */
+    for (uint64_t end = hammer_until(100), late = hammer_until(20000), now = 0;
+         now < end || (now < late && !(heard(&a) && heard(&b))); now = os_now_ns())
         os_thread_yield();
     switch (how) {
     case END_FLUSH:
@@ -317,8 +322,7 @@ static void traffic_round(enum ending how) {
     case END_COUNT:
         break;
     }
-    end = hammer_until(20);
-    while (os_now_ns() < end)
+    for (uint64_t end = hammer_until(20); os_now_ns() < end;)
         os_thread_yield();
     os_u32_store_release(&a.stop, 1);
     os_u32_store_release(&b.stop, 1);
@@ -340,7 +344,7 @@ static void traffic_round(enum ending how) {
     CHECK_EQ(os_u32_load_relaxed(&b.send_done), os_u32_load_relaxed(&b.sent));
     CHECK_EQ(os_u32_load_relaxed(&a.receive_done), os_u32_load_relaxed(&a.receives));
     CHECK_EQ(os_u32_load_relaxed(&b.receive_done), os_u32_load_relaxed(&b.receives));
-    CHECK(a.ok_received > 0 && b.ok_received > 0);
+    CHECK(heard(&a) && heard(&b));
     rig_down(&r);
 }
 
