@@ -4,11 +4,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <ntddk.h>
 #undef min
 #undef max
 #include "softndk.h"
+#include "host.h"
 #include "support/testing.h"
 
 #define TAG 0x324E524B /* "KRN2" */
@@ -439,7 +439,7 @@ static void ipv4_address_has_the_names_of_windows(void) {
     CHECK_EQ(a.sin_addr.S_un.S_un_b.s_b1, 127);
     CHECK_EQ(a.sin_addr.S_un.S_un_w.s_w2, RtlUshortByteSwap(1));
     CHECK_EQ(a.sin_addr.s_addr, a.sin_addr.S_un.S_addr);
-    CHECK_EQ(sizeof a, sizeof(struct sockaddr_in));
+    CHECK_EQ(sizeof a, 16);
 }
 
 /* ---- handles ---- */
@@ -556,11 +556,8 @@ static void registry_says_what_is_wrong(void) {
 }
 
 static const char *scratch(const char *name) {
-    static char path[256];
-    static char dir[] = "/tmp/softndk-test-XXXXXX";
-    static int made;
-    if (!made && !mkdtemp(dir)) SKIP("no temporary directory");
-    made = 1;
+    static char dir[300], path[320];
+    if (!dir[0] && !host_make_folder(dir, sizeof dir)) SKIP("no temporary directory");
     snprintf(path, sizeof path, "%s%s%s", dir, *name ? "/" : "", name);
     return path;
 }
@@ -572,7 +569,7 @@ static void registry_is_read_from_a_file(void) {
     } v;
     HANDLE key;
     ULONG need;
-    FILE *f = fopen(scratch("in.reg"), "w");
+    FILE *f = fopen(scratch("in.reg"), "wb");
     CHECK(f);
     fputs(
         "Windows Registry Editor Version 5.00\r\n\r\n; a comment\r\n"
@@ -609,19 +606,19 @@ static void registry_is_read_from_a_file(void) {
                                        "[HKEY_USERS\\x]\n\"v\"=\"\xFF\"\n",
                                        "words\n" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        f = fopen(scratch("bad.reg"), "w");
+        f = fopen(scratch("bad.reg"), "wb");
         CHECK(f);
         fputs(bad[i], f);
         fclose(f);
         CHECK_EQ(softndk_set("registry", scratch("bad.reg")), -1);
     }
-    f = fopen(scratch("bad.reg"), "w");
+    f = fopen(scratch("bad.reg"), "wb");
     CHECK(f);
     fwrite("[HKEY_USERS\\x]\n\0", 1, 16, f);
     fclose(f);
     CHECK_EQ(softndk_set("registry", scratch("bad.reg")), -1);
-    unlink(scratch("bad.reg"));
-    unlink(scratch("in.reg"));
+    remove(scratch("bad.reg"));
+    remove(scratch("in.reg"));
 }
 
 /* ---- files ---- */
@@ -689,8 +686,8 @@ static void files_are_written_in_one_directory(void) {
     CHECK_EQ(create_file(&h, u"\\??\\C:\\a/b", FILE_WRITE_DATA, FILE_OPEN_IF, &how),
              STATUS_OBJECT_NAME_INVALID);
     CHECK_EQ(move(&n, TRUE, "x", 1, NULL, &n), STATUS_INVALID_HANDLE);
-    unlink(scratch("log.txt"));
-    rmdir(scratch(""));
+    remove(scratch("log.txt"));
+    host_remove_folder(scratch(""));
 }
 
 /* ---- the end ---- */

@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # run.sh CASE - consumers under `softnd ndk-run` in two processes. Exit 0 good, 1 bad.
-# SOFTND, CONSUMERS (a directory) and WORK come from ctest.
+# SOFTND, EXCHANGE, WINE (what starts them, if anything), CONSUMERS (a directory), MODULE (the end of
+# their names) and WORK come from ctest.
 set -u
+softnd=(${WINE:+"$WINE"} "$SOFTND")
+exchange=(${WINE:+"$WINE"} "$EXCHANGE")
 mkdir -p "$WORK/$1" && cd "$WORK/$1" || exit 1
 
 _fail() {
@@ -18,7 +21,7 @@ _fail() {
 _port() {
     local i line
     for i in $(seq 300); do
-        line=$(sed -n 's/.*listening on port //p' server.txt)
+        line=$(tr -d '\r' <server.txt | sed -n 's/.*listening on port //p')
         [ -n "$line" ] && echo "$line" && return
         kill -0 "$server" 2>/dev/null || return
         sleep 0.1
@@ -28,12 +31,12 @@ _port() {
 # The example, both sides with these options.
 _exchange() {
     rm -f server.txt client.txt
-    "$SOFTND" ndk-run "$@" -- "$CONSUMERS/ndk_exchange.so" server 1 127.0.0.1 >server.txt 2>&1 &
+    "${softnd[@]}" ndk-run "$@" -- "$CONSUMERS/ndk_exchange$MODULE" server 1 127.0.0.1 >server.txt 2>&1 &
     server=$!
     local port
     port=$(_port)
     [ -n "$port" ] || _fail "the server does not listen"
-    "$SOFTND" ndk-run "$@" -- "$CONSUMERS/ndk_exchange.so" client 1 127.0.0.1 "127.0.0.1:$port" \
+    "${softnd[@]}" ndk-run "$@" -- "$CONSUMERS/ndk_exchange$MODULE" client 1 127.0.0.1 "127.0.0.1:$port" \
         >client.txt 2>&1 || _fail "client"
     wait "$server" || _fail "server"
     grep -q 'client done, status 0x00000000' client.txt || _fail "client's message"
@@ -52,30 +55,30 @@ exchange_without_verifier_works() { _exchange --verifier off; }
 
 # A user-mode program over the SPI and a kernel-style consumer.
 spi_program_serves_a_consumer() {
-    "$CONSUMERS/nd2_exchange" server >server.txt 2>&1 &
+    "${exchange[@]}" server >server.txt 2>&1 &
     server=$!
     local port
     port=$(_port)
     [ -n "$port" ] || _fail "the server does not listen"
-    "$SOFTND" ndk-run -- "$CONSUMERS/ndk_exchange.so" client 1 127.0.0.1 "127.0.0.1:$port" \
+    "${softnd[@]}" ndk-run -- "$CONSUMERS/ndk_exchange$MODULE" client 1 127.0.0.1 "127.0.0.1:$port" \
         >client.txt 2>&1 || _fail "client"
     wait "$server" || _fail "server"
     grep -q 'server done' server.txt || _fail "server's message"
 }
 
 consumer_serves_an_spi_program() {
-    "$SOFTND" ndk-run -- "$CONSUMERS/ndk_exchange.so" server 1 127.0.0.1 >server.txt 2>&1 &
+    "${softnd[@]}" ndk-run -- "$CONSUMERS/ndk_exchange$MODULE" server 1 127.0.0.1 >server.txt 2>&1 &
     server=$!
     local port
     port=$(_port)
     [ -n "$port" ] || _fail "the server does not listen"
-    "$CONSUMERS/nd2_exchange" client "$port" >client.txt 2>&1 || _fail "client"
+    "${exchange[@]}" client "$port" >client.txt 2>&1 || _fail "client"
     wait "$server" || _fail "server"
     grep -q 'client done' client.txt || _fail "client's message"
 }
 
 client_without_server_fails_and_leaves_nothing() {
-    "$SOFTND" ndk-run -- "$CONSUMERS/ndk_exchange.so" client 1 127.0.0.1 127.0.0.1:1 \
+    "${softnd[@]}" ndk-run -- "$CONSUMERS/ndk_exchange$MODULE" client 1 127.0.0.1 127.0.0.1:1 \
         >client.txt 2>&1 && _fail "it should have failed"
     grep -q 'FAILED, status 0xC0000236' client.txt || _fail "not STATUS_CONNECTION_REFUSED"
     grep -q 'rule broken' client.txt && _fail "a rule was broken"
@@ -83,12 +86,12 @@ client_without_server_fails_and_leaves_nothing() {
 }
 
 consumer_that_is_missing_is_said() {
-    "$SOFTND" ndk-run ./missing.so >client.txt 2>&1 && _fail "it should have failed"
-    grep -q 'missing.so' client.txt || _fail "the message does not name the file"
+    "${softnd[@]}" ndk-run ./missing$MODULE >client.txt 2>&1 && _fail "it should have failed"
+    grep -q './missing' client.txt || _fail "the message does not name the file"
 }
 
 driver_entry_that_fails_is_said() {
-    "$SOFTND" ndk-run "$CONSUMERS/ndk_exchange.so" nonsense >client.txt 2>&1 &&
+    "${softnd[@]}" ndk-run "$CONSUMERS/ndk_exchange$MODULE" nonsense >client.txt 2>&1 &&
         _fail "it should have failed"
     grep -q 'DriverEntry returned 0xC000000D' client.txt || _fail "the status is not there"
 }

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # run_kenv.sh CASE - a consumer with settings and a log under `softnd ndk-run`. Exit 0 good, 1 bad.
-# SOFTND, CONSUMERS (a directory) and WORK come from ctest.
+# SOFTND, WINE (what starts it, if anything), CONSUMERS (a directory), MODULE (the end of their names)
+# and WORK come from ctest.
 set -u
+softnd=(${WINE:+"$WINE"} "$SOFTND")
 mkdir -p "$WORK/$1" && cd "$WORK/$1" || exit 1
 rm -f ./*
 
@@ -23,7 +25,10 @@ END
 }
 
 _run() {
-    "$SOFTND" ndk-run --registry in.reg --files . -- "$CONSUMERS/ndk_settings.so" "$@" >out.txt 2>&1
+    "${softnd[@]}" ndk-run --registry in.reg --files . -- "$CONSUMERS/ndk_settings$MODULE" "$@" >out.txt 2>&1
+    local code=$?
+    [ -f in.reg ] && sed -i 's/\r$//' in.reg # lines as here
+    return $code
 }
 
 settings_are_read_and_results_written() {
@@ -67,7 +72,7 @@ exception_that_nobody_catches_ends_the_process() {
 
 # What waits.c does: a wait that cannot end is said, and here ends the process.
 _waits() {
-    timeout -s KILL 30 "$SOFTND" ndk-run --verifier abort --deadlock-after 100 -- "$CONSUMERS/ndk_waits.so" "$1" \
+    timeout -s KILL 30 "${softnd[@]}" ndk-run --verifier abort --deadlock-after 100 -- "$CONSUMERS/ndk_waits$MODULE" "$1" \
         >out.txt 2>&1
 }
 

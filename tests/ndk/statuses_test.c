@@ -7,21 +7,14 @@
  * Networks without a route and hosts that cannot be reached are made in a network namespace of the
  * program's own. The cases with failing allocations need a build that has them (developer builds).
  */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include "kit.h"
+#include "host.h"
 #include "ndisndk.h"
 #include "os/prim/fault.h"
 
 /* ---- what is documented ---- */
 
-enum { IN_NAMESPACE = 1, BY_FAULT = 2, NEVER = 4 };
+enum { IN_NAMESPACE = 1, BY_FAULT = 2, NEVER = 4, SHARED_PORT = 8 };
 
 struct row {
     const char *function;
@@ -45,8 +38,7 @@ struct row {
 #define ADDRESS(f) ROW(f, SUCCESS), ROW(f, BUFFER_TOO_SMALL)
 #define CONNECT(f)                                                                                 \
     ROW(f, SUCCESS), ROW(f, PENDING), FAULT(f), NETWORK(f, NETWORK_UNREACHABLE),                   \
-        NETWORK(f, HOST_UNREACHABLE), ROW(f, CONNECTION_REFUSED), ROW(f, IO_TIMEOUT),              \
-        ROW(f, ADDRESS_ALREADY_EXISTS)
+        NETWORK(f, HOST_UNREACHABLE), ROW(f, CONNECTION_REFUSED), ROW(f, IO_TIMEOUT)
 #define COMPLETE(f)                                                                                \
     ROW(f, SUCCESS), ROW(f, PENDING), ROW(f, CONNECTION_INVALID), ROW(f, CONNECTION_ABORTED),      \
         NOT_GIVEN(f, IO_TIMEOUT, "iWARP's active side completes without an answer of the peer")
@@ -120,10 +112,12 @@ static struct row rows[] = {
     ADDRESS("NdkGetLocalAddress (connector)"),
     ADDRESS("NdkGetPeerAddress"),
     CONNECT("NdkConnect"),
+    { "NdkConnect", STATUS_ADDRESS_ALREADY_EXISTS, SHARED_PORT, NULL, false, NULL },
     ROW("NdkConnect", SHARING_VIOLATION),
     ROW("NdkConnect", INVALID_ADDRESS),
     NETWORK("NdkConnect", TOO_MANY_ADDRESSES),
     CONNECT("NdkConnectWithSharedEndpoint"),
+    ROW("NdkConnectWithSharedEndpoint", ADDRESS_ALREADY_EXISTS),
     COMPLETE("NdkCompleteConnect"),
     COMPLETE("NdkCompleteConnectEx"),
     ACCEPT("NdkAccept"),
@@ -151,7 +145,7 @@ static struct row rows[] = {
 };
 
 static const char *now; /* the case that runs */
-static bool have_namespace;
+static bool have_namespace, have_shared_port;
 
 static NTSTATUS got(const char *function, NTSTATUS status) {
     for (size_t i = 0; i < RTL_NUMBER_OF(rows); i++) {
@@ -907,9 +901,9 @@ static void posts_with_and_without_a_connection(void) {
 
 /* ---- addresses ---- */
 
-static SOCKADDR_IN address(const char *ip, USHORT port) {
+static SOCKADDR_IN address(ULONG ip, USHORT port) {
     SOCKADDR_IN a = kit_address(port);
-    CHECK(inet_pton(AF_INET, ip, &a.sin_addr) == 1);
+    a.sin_addr.s_addr = RtlUlongByteSwap(ip);
     return a;
 }
 
@@ -963,7 +957,7 @@ static void addresses_that_are_taken_or_not_ours(void) {
     kit_up(&p);
     memset(&m, 0, sizeof m);
     m.p = &p;
-    SOCKADDR_IN foreign = address("192.0.2.1", 0), local;
+    SOCKADDR_IN foreign = address(0xC0000201, 0), local;
     ULONG len = sizeof local, small = 1;
     NDK_CONNECTOR *c = p.a.connector;
     CHECK_NT(
@@ -1059,16 +1053,11 @@ static void the_same_connection_twice(void) {
     KIT_CLOSE(again, NdkCloseConnector);
     KIT_CLOSE(p.a.connector, NdkCloseConnector);
     KIT_CLOSE(e, NdkCloseSharedEndpoint);
-    int one = 1, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    SOCKADDR_IN at = kit_address(0);
-    socklen_t len = sizeof at;
-    CHECK(setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
-    CHECK(setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) == 0);
-    CHECK(bind(s, (struct sockaddr *)&at, sizeof at) == 0);
-    CHECK(connect(s, (struct sockaddr *)&p.address, sizeof p.address) == 0);
-    CHECK(getsockname(s, (struct sockaddr *)&at, &len) == 0);
-    NTSTATUS twice = try_connect(&q, NULL, at, p.address);
-    close(s);
+    SOCKADDR_IN at = kit_address(host_connect_shared(RtlUshortByteSwap(p.address.sin_port)));
+    have_shared_port = at.sin_port != 0;
+    NTSTATUS twice =
+        have_shared_port ? try_connect(&q, NULL, at, p.address) : STATUS_ADDRESS_ALREADY_EXISTS;
+    host_end_shared();
     CHECK_NT(twice, STATUS_ADDRESS_ALREADY_EXISTS);
     kit_down(&p);
     kit_down(&q);
@@ -1084,8 +1073,8 @@ static void networks_and_hosts_that_cannot_be_reached(void) {
     struct kit_pair p;
     need_namespace();
     kit_objects(&p);
-    SOCKADDR_IN any = kit_address(0), network = address("10.2.0.1", 7),
-                host = address("10.1.0.1", 7);
+    SOCKADDR_IN any = kit_address(0), network = address(0x0A020001, 7),
+                host = address(0x0A010001, 7);
     NDK_SHARED_ENDPOINT *e = shared(&p, any);
     CHECK_NT(try_connect(&p, NULL, any, network), STATUS_NETWORK_UNREACHABLE);
     CHECK_NT(try_connect(&p, e, any, network), STATUS_NETWORK_UNREACHABLE);
@@ -1097,28 +1086,21 @@ static void networks_and_hosts_that_cannot_be_reached(void) {
 
 /* Every port of the dynamic range is bound by sockets that do not share. */
 static void every_port_taken(void) {
-    enum { FIRST = 49152, COUNT_ = 65536 - FIRST };
-    static int taken[COUNT_];
-    struct rlimit rl;
     struct kit_pair p;
     struct made m;
     struct kit_wait w;
+    const char *why;
     need_namespace();
-    getrlimit(RLIMIT_NOFILE, &rl);
-    if (rl.rlim_max < COUNT_ + 500)
-        SKIP("no more than %lu files may be open", (unsigned long)rl.rlim_max);
-    rl.rlim_cur = COUNT_ + 500;
-    CHECK(setrlimit(RLIMIT_NOFILE, &rl) == 0);
     kit_objects(&p);
     kit_listen(&p);
     memset(&m, 0, sizeof m);
     m.p = &p;
     m.at = kit_address(0);
-    for (int i = 0; i < COUNT_; i++) {
-        SOCKADDR_IN a = kit_address((USHORT)(FIRST + i));
-        taken[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        CHECK(taken[i] >= 0);
-        (void)!bind(taken[i], (struct sockaddr *)&a, sizeof a); /* the listener's own is taken */
+    bool taken = host_take_ports(49152, &why);
+    if (!taken) {
+        host_give_ports();
+        kit_down(&p);
+        SKIP("%s", why);
     }
     NTSTATUS made = make(&m, &kinds[4], false);
     NTSTATUS connected = try_connect(&p, NULL, m.at, p.address);
@@ -1130,8 +1112,7 @@ static void every_port_taken(void) {
     NTSTATUS listening =
         both("NdkListen", &w,
              l->Dispatch->NdkListen(l, (SOCKADDR *)&m.at, sizeof m.at, kit_request_done, &w));
-    for (int i = 0; i < COUNT_; i++)
-        close(taken[i]);
+    host_give_ports();
     KIT_CLOSE(l, NdkCloseListener);
     kit_down(&p);
     CHECK_NT(made, STATUS_TOO_MANY_ADDRESSES);
@@ -1322,7 +1303,8 @@ static void every_documented_status_was_got(void) {
     for (size_t i = 0; i < RTL_NUMBER_OF(rows); i++) {
         struct row *r = &rows[i];
         bool possible = !(r->how & NEVER) && (!(r->how & IN_NAMESPACE) || have_namespace) &&
-                        (!(r->how & BY_FAULT) || os_fault_available());
+                        (!(r->how & BY_FAULT) || os_fault_available()) &&
+                        (!(r->how & SHARED_PORT) || have_shared_port);
         if (r->how & NEVER) CHECK(!r->got); /* then it belongs among the others */
         if (possible && !r->got) {
             fprintf(stderr, "%s: STATUS_%s was not got\n", r->function, name_of(r->status));
@@ -1400,21 +1382,6 @@ NAMED(regions_without_tokens)
 NAMED(notifications_and_their_statuses)
 NAMED(accepting_and_completing_need_memory)
 
-/* Loopback, one network whose hosts cannot be reached, and nothing else. Before any thread. */
-static bool enter_namespace(void) {
-    struct ifreq ifr;
-    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
-    int s = socket(AF_INET, SOCK_DGRAM, 0);
-    memset(&ifr, 0, sizeof ifr);
-    strcpy(ifr.ifr_name, "lo");
-    bool up = ioctl(s, SIOCGIFFLAGS, &ifr) == 0;
-    ifr.ifr_flags |= IFF_UP;
-    up = up && ioctl(s, SIOCSIFFLAGS, &ifr) == 0;
-    close(s);
-    if (!up) exit(77);
-    return system("PATH=$PATH:/sbin:/usr/sbin ip route add unreachable 10.1.0.0/16") == 0;
-}
-
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
 #define CASE(fn) { #fn, in_##fn }
@@ -1442,9 +1409,9 @@ int main(int argc, char **argv) {
     };
     const char *to = argc == 3 && strcmp(argv[1], "--table") == 0 ? argv[2] : NULL;
     documented = argc == 3 && strcmp(argv[1], "--check") == 0 ? argv[2] : NULL;
-    setenv("SOFTND_MPA_ANSWER_MS", "400", 1);
-    setenv("SOFTND_TRANSPORT", "iwarp", 1);
-    have_namespace = enter_namespace();
+    host_setenv("SOFTND_MPA_ANSWER_MS", "400");
+    host_setenv("SOFTND_TRANSPORT", "iwarp");
+    have_namespace = host_enter_namespace();
     int code = test_main(to || documented ? 1 : argc, argv, cases, RTL_NUMBER_OF(cases));
     return to ? write_table(to) : code;
 }
