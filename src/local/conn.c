@@ -154,9 +154,7 @@ void lo_end_use(struct lo_conn *c) {
     if (c->mine) say_goodbye(c);
     drop_socket(c);
     if (os_u32_load_relaxed(&c->joined)) {
-        /* Without a handle on its process the closed socket is what tells that it is dead. */
-        bool dead = c->rx.eof && c->peer && !c->peer->self && c->peer->process.pid == 0;
-        lo_hub_settle_cell(c->hub, c->index, dead ? NULL : c->peer);
+        lo_hub_settle_cell(c);
         lo_hub_part(c->hub, c, c->index);
     }
     let_go(c);

@@ -132,7 +132,8 @@ struct lo_conn {
     struct lo_peer *peer;
     uint32_t peer_index;
     uint64_t peer_qp_id;
-    bool peer_can_pull; /* [set before OPEN] */
+    bool peer_can_pull; /* [set before OPEN] it fetches long Sends of ours */
+    bool can_copy;      /* [set before OPEN] we copy to and from its memory */
 
     struct os_addr local, remote;
     struct tp_port *port; /* active side: kept for the life of the connection */

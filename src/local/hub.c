@@ -24,7 +24,6 @@ sn_status lo_hub_join(struct lo_hub *h, struct lo_conn *c, uint32_t *index) {
     os_lock_enter(&h->lock);
     if (h->fresh < LO_CONNS && h->free_count < FREE_MIN) {
         *index = h->fresh++;
-        os_u32_store_seqcst(&h->used, h->fresh);
     } else if (h->free_count != 0) {
         *index = h->free_head - 1;
         h->free_head = h->next_free[*index];
@@ -57,8 +56,6 @@ void lo_hub_part(struct lo_hub *h, struct lo_conn *c, uint32_t index) {
     if (h->conns[index] == c) {
         h->conns[index] = NULL;
         refs++;
-        os_u32_store_relaxed(&h->board->cells[index].busy[0], 0);
-        os_u32_store_relaxed(&h->board->cells[index].busy[1], 0);
         h->next_free[index] = 0;
         if (h->free_tail == 0)
             h->free_head = index + 1;
@@ -245,15 +242,6 @@ void lo_hub_heard(struct lo_hub *h) {
 
 /* ---- the end of tokens and connections ---- */
 
-static bool peer_lives(struct lo_hub *h, uint32_t index) {
-    bool lives = false;
-    os_lock_enter(&h->lock);
-    struct lo_conn *c = h->conns[index];
-    if (c && c->peer) lives = lo_peer_alive(c->peer);
-    os_lock_leave(&h->lock);
-    return lives;
-}
-
 /* A step of waiting; they get longer. Nobody wakes. */
 static void pause_step(uint32_t i) {
     static os_atomic_u32 never;
@@ -265,28 +253,43 @@ static void pause_step(uint32_t i) {
         os_wait_on(&never, 0, os_now_ns() + OS_NS_PER_MS);
 }
 
-static void drain(struct tp_share_guests *g, uint32_t token) {
-    struct lo_hub *h = SN_CONTAINER(g, struct lo_hub, guests);
-    uint32_t used = os_u32_load_seqcst(&h->used);
-    for (uint32_t index = 0; index < used; index++) {
-        for (int k = 0; k < 2; k++) {
-            os_atomic_u32 *busy = &h->board->cells[index].busy[k];
-            for (uint32_t i = 0; os_u32_load_seqcst(busy) == token; i++) {
-                if (i >= SPINS && i % 16 == 0 && !peer_lives(h, index)) break;
-                pause_step(i);
-            }
-        }
+/* Waits as long as the peer says that it copies, and lives. */
+static void wait_while(const struct lo_conn *c, bool (*copies)(const struct lo_conn *, uint32_t),
+                       uint32_t token) {
+    for (uint32_t i = 0; copies(c, token); i++) {
+        if (i >= SPINS && i % 16 == 0 && (!c->peer || !lo_peer_alive(c->peer))) break;
+        pause_step(i);
     }
 }
 
-void lo_hub_settle_cell(struct lo_hub *h, uint32_t index, struct lo_peer *peer) {
-    for (int k = 0; k < 2; k++) {
-        os_atomic_u32 *busy = &h->board->cells[index].busy[k];
-        for (uint32_t i = 0; os_u32_load_seqcst(busy) != 0; i++) {
-            if (i >= SPINS && i % 16 == 0 && (!peer || !lo_peer_alive(peer))) break;
-            pause_step(i);
-        }
+static bool copies_token(const struct lo_conn *c, uint32_t token) {
+    return os_u32_load_seqcst(&c->theirs->busy[0]) == token ||
+           os_u32_load_seqcst(&c->theirs->busy[1]) == token;
+}
+
+static bool copies_any(const struct lo_conn *c, uint32_t token) {
+    (void)token;
+    return os_u32_load_seqcst(&c->theirs->busy[0]) != 0 ||
+           os_u32_load_seqcst(&c->theirs->busy[1]) != 0;
+}
+
+static void drain(struct tp_share_guests *g, uint32_t token) {
+    struct lo_hub *h = SN_CONTAINER(g, struct lo_hub, guests);
+    os_lock_enter(&h->lock);
+    for (uint32_t index = 0; index < h->fresh; index++) {
+        struct lo_conn *c = h->conns[index];
+        if (!c || !copies_token(c, token)) continue;
+        lo_conn_get(c);
+        os_lock_leave(&h->lock);
+        wait_while(c, copies_token, token);
+        lo_conn_put(c);
+        os_lock_enter(&h->lock);
     }
+    os_lock_leave(&h->lock);
+}
+
+void lo_hub_settle_cell(const struct lo_conn *c) {
+    wait_while(c, copies_any, 0);
 }
 
 void lo_hub_watch_share(struct lo_hub *h, struct tp_share *share) {

@@ -44,12 +44,11 @@ struct lo_hub {
     struct lo_conn *conns[LO_CONNS];                  /* [lock] a reference each */
     uint16_t next_free[LO_CONNS];                     /* [lock] */
     uint32_t fresh, free_head, free_tail, free_count; /* [lock] indexes; head, tail: + 1 */
-    os_atomic_u32 used;                /* [lock for writes] indexes below it have been in use */
-    struct lo_conn *direct[LO_DIRECT]; /* [lock] a reference each, or NULL */
-    uint32_t direct_next;              /* [lock] whose turn to give way it is */
-    bool asleep;                       /* [lock] */
-    uint32_t sleeps;                   /* [lock] numbers them, and each time a waker is wanted */
-    struct sn_list peers;              /* [lock] */
+    struct lo_conn *direct[LO_DIRECT];                /* [lock] a reference each, or NULL */
+    uint32_t direct_next;                             /* [lock] whose turn to give way it is */
+    bool asleep;                                      /* [lock] */
+    uint32_t sleeps;      /* [lock] numbers them, and each time a waker is wanted */
+    struct sn_list peers; /* [lock] */
 };
 
 /* The engine's hub, made if there is none. */
@@ -70,8 +69,8 @@ void lo_hub_again(struct lo_hub *h, uint32_t index);
 void lo_hub_heard(struct lo_hub *h);
 /* True if fn likes one of the connections. */
 bool lo_hub_any(struct lo_hub *h, bool (*fn)(struct lo_conn *c, const void *arg), const void *arg);
-/* Waits until the peer of this connection copies nothing for it. `peer` may be NULL. */
-void lo_hub_settle_cell(struct lo_hub *h, uint32_t index, struct lo_peer *peer);
+/* Waits until the peer of this connection, which has its memory, copies nothing for it. */
+void lo_hub_settle_cell(const struct lo_conn *c);
 
 /* ---- peers (peer.c) ---- */
 
@@ -98,6 +97,11 @@ SN_MUST_CHECK sn_status lo_peer_get(struct lo_hub *h, const struct lo_hello *hel
                                     const struct os_local_peer *who, os_handle board,
                                     os_handle table, struct lo_peer **out);
 void lo_peer_put(struct lo_peer *p);
+/* Its end shows. Who is not watched is not waited for either, so it is told not to copy. */
+static inline bool lo_peer_watched(const struct lo_peer *p) {
+    return p->self || p->process.pid != 0;
+}
+/* False also if it is not watched. */
 bool lo_peer_alive(const struct lo_peer *p);
 
 /* Looks a token up in the peer's table as rd_table_access does there; the caller's cell names the
@@ -110,8 +114,8 @@ SN_MUST_CHECK sn_status lo_peer_check(const struct lo_peer *p, uint64_t qp_id, u
  * bytes (0 to len) of a write appear after all others. */
 SN_MUST_CHECK sn_status lo_peer_write(struct lo_peer *p, const struct os_iov *local, size_t count,
                                       uint64_t to, size_t len, size_t tail);
-SN_MUST_CHECK sn_status lo_peer_read(struct lo_peer *p, const struct os_iov *local,
-                                     size_t count, uint64_t from, size_t len);
+SN_MUST_CHECK sn_status lo_peer_read(struct lo_peer *p, const struct os_iov *local, size_t count,
+                                     uint64_t from, size_t len);
 /* Sets the bell of a connection on the peer's board. Not 0: the caller must wake it, and then call
  * lo_peer_woken with this number. */
 uint32_t lo_peer_ring(struct lo_peer *p, uint32_t index);

@@ -41,7 +41,7 @@ void lo_peer_put(struct lo_peer *p) {
 }
 
 bool lo_peer_alive(const struct lo_peer *p) {
-    return p->self || p->process.pid == 0 || os_peer_alive(&p->process);
+    return p->self || (p->process.pid != 0 && os_peer_alive(&p->process));
 }
 
 static bool read_table(struct lo_peer *p) {

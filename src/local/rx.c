@@ -153,7 +153,7 @@ static sn_status fetch(struct lo_conn *c, const struct lo_piece *from, uint32_t 
     struct os_iov iov[PIECES];
     struct tp_access acc[PIECES];
     struct lo_place at = rx->recv_at;
-    os_atomic_u32 *busy = &c->peer->board->cells[c->peer_index].busy[1];
+    os_atomic_u32 *busy = &c->mine->busy[1];
     uint32_t count = 0, have = 0;
     sn_status st = SN_OK;
     while (have < *n && count < PIECES && st == SN_OK) {
@@ -242,7 +242,7 @@ static enum step serve_send_at(struct lo_conn *c, const struct lo_slot *h, const
                                size_t *budget) {
     struct lo_rx *rx = &c->rx;
     const struct lo_piece *pieces = rx->pieces;
-    if (h->count > LO_PIECES_MAX || h->len != h->count * sizeof pieces[0] || !c->peer->can_copy)
+    if (h->count > LO_PIECES_MAX || h->len != h->count * sizeof pieces[0] || !c->can_copy)
         return broken(c, "a Send that cannot be fetched");
     if (!rx->begun) memcpy(rx->pieces, p, h->len);
     if (!check_pieces(h, pieces)) return broken(c, "a Send whose pieces are not its length");
@@ -349,7 +349,8 @@ static enum step serve_read_data(struct lo_conn *c, const struct lo_slot *h, con
 static enum step serve_ready(struct lo_conn *c, const struct lo_slot *h) {
     if (lo_state(c) != LO_WAIT_READY) return broken(c, "ready twice");
     os_lock_enter(&c->tx_lock);
-    c->peer_can_pull = h->flags & LO_F_CAN_PULL;
+    c->can_copy = c->peer->can_copy && (h->flags & LO_F_MAY_COPY);
+    c->peer_can_pull = (h->flags & LO_F_CAN_PULL) && lo_peer_watched(c->peer);
     lo_set_state(c, LO_OPEN);
     lo_disarm(c, &c->timer);
     tp_events_add(&c->events, TP_EV_ESTABLISHED, SN_OK);

@@ -245,7 +245,8 @@ static void take_reply(struct lo_conn *c) {
         lo_fail(c, SN_E_REFUSED);
         return;
     }
-    c->peer_can_pull = h.flags & LO_H_CAN_PULL;
+    c->can_copy = c->peer->can_copy && (h.flags & LO_H_MAY_COPY);
+    c->peer_can_pull = (h.flags & LO_H_CAN_PULL) && lo_peer_watched(c->peer);
     lo_disarm(c, &c->timer);
     lo_set_state(c, LO_ANSWERED);
     tp_events_add(&c->events, TP_EV_REPLY, SN_OK);
@@ -261,7 +262,9 @@ sn_status lo_complete(struct tp_conn *tc, uint32_t ird, uint32_t ord) {
         c->ird = SN_MIN(SN_MAX(ird, c->peer_ord), (uint32_t)LO_DEPTH_CAP);
         c->ord = SN_MIN(SN_MIN(ord, c->peer_ird), (uint32_t)LO_DEPTH_CAP);
         os_u32_store_seqcst(&c->mine->status, LO_ST_OPEN);
-        lo_tx_note(c, LO_READY, c->peer->can_copy ? LO_F_CAN_PULL : 0);
+        lo_tx_note(c, LO_READY,
+                   (c->can_copy ? LO_F_CAN_PULL : 0) |
+                       (lo_peer_watched(c->peer) ? LO_F_MAY_COPY : 0));
         lo_set_state(c, LO_OPEN);
         lo_tx_ring(c);
         st = SN_OK;
@@ -361,6 +364,7 @@ sn_status lo_accept(struct tp_conn *tc, const struct tp_setup *setup) {
         h.ird = c->ird;
         h.ord = c->ord;
         if (c->peer->can_copy) h.flags |= LO_H_CAN_PULL;
+        if (lo_peer_watched(c->peer)) h.flags |= LO_H_MAY_COPY;
         os_u32_store_seqcst(&c->mine->status, LO_ST_OPEN);
         lo_set_state(c, LO_WAIT_READY);
         lo_arm(c, &c->timer, LO_ANSWER_NS);

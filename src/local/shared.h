@@ -13,7 +13,7 @@
 #include "os/prim/atomic.h"
 #include "transport/transport.h"
 
-#define LO_VERSION 2u
+#define LO_VERSION 3u
 #define LO_MAGIC 0x4C4E5353u
 
 /* ---- a connection: two sides, each written by one end and read by the other ---- */
@@ -42,7 +42,8 @@ enum {
     LO_F_MORE = 1, /* not the last part */
     LO_F_SOLICIT = 2,
     LO_F_INVALIDATE = 4, /* token */
-    LO_F_CAN_PULL = 8    /* READY: the writer can copy from its peer */
+    LO_F_CAN_PULL = 8,   /* READY: the writer can copy from its peer */
+    LO_F_MAY_COPY = 16   /* READY: the peer may copy to and from the writer */
 };
 
 struct lo_slot {
@@ -97,6 +98,9 @@ struct lo_side {
     /* Changes rarely. */
     _Alignas(64) os_atomic_u32 polled; /* the owner looks at new slots without being told */
     os_atomic_u32 hurry;               /* the owner waits for `consumed` of the other side */
+    /* The cell: the other end's token whose memory the owner is copying to or from right now, or 0;
+     * in its sending side, in its receiving side. */
+    _Alignas(64) os_atomic_u32 busy[2];
     _Alignas(128) struct lo_slot slots[LO_SLOTS];
     _Alignas(64) uint8_t data[LO_DATA];
 };
@@ -113,16 +117,10 @@ enum {
     LO_WORDS_PER_BIT = LO_WORDS / 64
 };
 
-/* What a connection's peer is copying to or from right now; a token, or 0. */
-struct lo_cell {
-    _Alignas(64) os_atomic_u32 busy[2]; /* from its sending side, from its receiving side */
-};
-
 struct lo_board {
     _Alignas(64) os_atomic_u32 sleeping;        /* not 0: the number of this sleep; see hub.h */
     _Alignas(64) os_atomic_u64 summary;         /* a bit for LO_WORDS_PER_BIT words of bells */
     _Alignas(64) os_atomic_u64 bells[LO_WORDS]; /* a bit per connection: look at it */
-    struct lo_cell cells[LO_CONNS];
 };
 
 /* ---- set-up messages ---- */
@@ -132,7 +130,8 @@ enum {
     LO_H_TABLE = 1,    /* the token table comes along */
     LO_H_CAN_PULL = 2, /* ACCEPT: the writer can copy from its peer */
     LO_H_BOUND = 4,    /* REQUEST: the port was chosen by the user */
-    LO_H_EXISTS = 8    /* REJECT: this pair of addresses is connected already */
+    LO_H_EXISTS = 8,   /* REJECT: this pair of addresses is connected already */
+    LO_H_MAY_COPY = 16 /* ACCEPT: the peer may copy to and from the writer */
 };
 
 struct lo_addr {
@@ -147,7 +146,7 @@ struct lo_hello {
     uint32_t magic, version;
     uint32_t kind, flags;
     uint8_t adapter[16]; /* who is who: random, for the life of the adapter instance */
-    uint32_t index;      /* this connection's bell and cell on the writer's board */
+    uint32_t index;      /* this connection's bell on the writer's board */
     uint32_t ird, ord;
     uint32_t pd_len;
     uint64_t qp_id;

@@ -433,7 +433,7 @@ static sn_status copy_out(struct lo_conn *c, const struct pieces *p, uint64_t to
 static sn_status copy_chunk(struct lo_conn *c, const struct tp_request *req, uint32_t off,
                             uint32_t *n, bool *local) {
     struct pieces p;
-    os_atomic_u32 *busy = &c->peer->board->cells[c->peer_index].busy[0];
+    os_atomic_u32 *busy = &c->mine->busy[0];
     bool read = req->op == TP_OP_READ;
     uint64_t at = req->remote_addr + off;
     sn_status st = pin_pieces(c, req, off, *n, &p);
@@ -519,9 +519,9 @@ static const struct tp_request *find_send(const struct lo_conn *c, uint32_t slot
 
 static sn_status help(struct lo_conn *c, const struct offer *o) {
     const struct tp_request *req = find_send(c, o->slot);
-    os_atomic_u32 *busy = &c->peer->board->cells[c->peer_index].busy[0];
+    os_atomic_u32 *busy = &c->mine->busy[0];
     struct pieces p;
-    if (!req || !c->peer->can_copy || o->len > CHUNK) return SN_E_WIRE;
+    if (!req || !c->can_copy || o->len > CHUNK) return SN_E_WIRE;
     if (o->off > req->length || o->len > req->length - o->off) return SN_E_WIRE;
     sn_status st = pin_pieces(c, req, o->off, o->len, &p);
     if (st != SN_OK) return st;
@@ -604,7 +604,7 @@ static bool pull_request(struct lo_conn *c) {
         if ((req->flags & TP_F_FENCE) && tx->reads_out != 0) return false;
         c->up->sq_advance(c->qp);
         if (req->op == TP_OP_LOCAL) continue;
-        req->tp_u32[1] = c->peer->can_copy ? 0 : VIA_RING;
+        req->tp_u32[1] = c->can_copy ? 0 : VIA_RING;
         tx->cur = req;
         tx->cur_off = 0;
         return true;

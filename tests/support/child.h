@@ -112,6 +112,7 @@ static inline uint32_t child_open_handles(void) {
 #else
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static inline void *child_share(size_t bytes) {
@@ -129,6 +130,7 @@ static inline test_child child_start(test_child_fn *fn, void *shared) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid != 0) return pid;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive a test that failed */
     if (setjmp(test_escape) != 0) _exit(1);
     fn(shared);
     _exit(0);

@@ -8,6 +8,13 @@
 #include "rig.h"
 #include "support/child.h"
 
+#ifndef _WIN32
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#endif
+
 /* What the two processes know of each other beside the connection. */
 struct control {
     os_atomic_u32 port;
@@ -284,7 +291,7 @@ static void check_unchanged(const struct end *e, uint32_t n) {
 }
 
 static bool copies_are_direct(const struct end *e) {
-    return ((struct lo_conn *)e->qp.conn)->peer->can_copy;
+    return ((struct lo_conn *)e->qp.conn)->can_copy;
 }
 
 static void token_ends_under_a_stream_of_writes(void) {
@@ -373,8 +380,7 @@ static void peer_killed_in_a_copy_is_not_waited_for(void) {
     connect_to(&e, ctl);
     WAIT_FOR(os_u32_load_acquire(&ctl->step));
     struct lo_conn *c = (struct lo_conn *)e.qp.conn;
-    os_atomic_u32 *busy = &c->hub->board->cells[c->index].busy[0];
-    os_u32_store_seqcst(busy, FAKE_REMOTE);
+    os_u32_store_seqcst(&c->theirs->busy[0], FAKE_REMOTE);
     child_kill(child);
     end_token(&e, FAKE_REMOTE);
     CHECK(!child_ended(child));
@@ -386,6 +392,10 @@ static void peer_killed_in_a_copy_is_not_waited_for(void) {
 
 static void peer_that_becomes_another_program_is_not_waited_for(void) {
     SKIP("no process becomes another program here");
+}
+
+static void peer_whose_end_does_not_show_is_not_waited_for(void) {
+    SKIP("the end of every process shows here");
 }
 
 #else
@@ -405,7 +415,7 @@ static void peer_that_becomes_another_program_is_not_waited_for(void) {
     WAIT_FOR(os_u32_load_acquire(&ctl->step));
     struct lo_conn *c = (struct lo_conn *)e.qp.conn;
     bool direct = copies_are_direct(&e);
-    if (direct) os_u32_store_seqcst(&c->hub->board->cells[c->index].busy[0], FAKE_REMOTE);
+    if (direct) os_u32_store_seqcst(&c->theirs->busy[0], FAKE_REMOTE);
     os_u32_store_seqcst(&ctl->stop, 1);
     end_token(&e, FAKE_REMOTE);
     WAIT_FOR(os_u32_load_seqcst(&e.qp.disconnected));
@@ -413,6 +423,81 @@ static void peer_that_becomes_another_program_is_not_waited_for(void) {
     child_kill(child);
     CHECK(!child_ended(child));
     if (!direct) SKIP("copies are not direct here: a peer's life is not asked for");
+}
+
+/* As where a sandbox forbids what tells the end of a process. False if that cannot be had. */
+static bool forbid_pidfd_open(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 434, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { SN_ARRAY_LEN(code), code };
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+enum { IS_BLIND = 1, CANNOT_BE, IS_DEAF, IS_TOLD, IS_THROUGH };
+
+/* Ends a token as an engine does that serves the very connection: its end is not heard meanwhile.
+ */
+static void drain_without_hearing(void *shared) {
+    struct control *ctl = shared;
+    struct end e;
+    bool blind = forbid_pidfd_open();
+    os_u32_store_seqcst(&ctl->want, blind ? IS_BLIND : CANNOT_BE);
+    if (!blind) return;
+    start_listening(&e, ctl);
+    accept_one(&e);
+    struct lo_conn *c = (struct lo_conn *)e.qp.conn;
+    CHECK(!lo_peer_watched(c->peer));
+    fake_post_receive(&e.qp, e.mem, 1 << 20);
+    WAIT_FOR(os_u32_load_acquire(&ctl->step));
+    CHECK_EQ(os_u32_load_seqcst(&e.qp.recv_count), 1);
+    os_lock_enter(&c->rx_lock);
+    os_u32_store_seqcst(&ctl->want, IS_DEAF);
+    WAIT_FOR(os_u32_load_acquire(&ctl->want) == IS_TOLD);
+    end_token(&e, FAKE_REMOTE);
+    os_u32_store_seqcst(&ctl->want, IS_THROUGH);
+    os_lock_leave(&c->rx_lock);
+    WAIT_FOR(os_u32_load_seqcst(&e.qp.disconnected));
+    close_end(&e);
+}
+
+static void connect_copy_and_hang(void *shared) {
+    struct control *ctl = shared;
+    struct end e;
+    connect_to(&e, ctl);
+    struct lo_conn *c = (struct lo_conn *)e.qp.conn;
+    CHECK(!c->can_copy); /* as it was told */
+    fake_post(&e.qp, TP_OP_SEND, 0, e.mem, 1 << 20, 0, 0);
+    fake_post(&e.qp, TP_OP_WRITE, 0, e.mem, 1 << 20, os_u64_load_acquire(&ctl->mem), FAKE_REMOTE);
+    fake_post(&e.qp, TP_OP_READ, 0, e.mem, 1 << 20, os_u64_load_acquire(&ctl->mem), FAKE_REMOTE);
+    WAIT_FOR(done_count(&e) == 3);
+    for (uint32_t i = 0; i < 3; i++)
+        CHECK_EQ(e.qp.sq[i].status, SN_OK);
+    os_u32_store_seqcst(&c->mine->busy[0], FAKE_REMOTE);
+    os_u32_store_seqcst(&c->mine->busy[1], FAKE_REMOTE);
+    os_u32_store_seqcst(&ctl->step, 1);
+    WAIT_FOR(os_u32_load_acquire(&ctl->stop));
+}
+
+static void peer_whose_end_does_not_show_is_not_waited_for(void) {
+    struct control *ctl = new_control();
+    test_child blind = child_start(drain_without_hearing, ctl);
+    WAIT_FOR(os_u32_load_acquire(&ctl->want));
+    if (os_u32_load_acquire(&ctl->want) == CANNOT_BE) {
+        CHECK(child_ended(blind));
+        SKIP("no system call can be forbidden here");
+    }
+    test_child copier = child_start(connect_copy_and_hang, ctl);
+    WAIT_FOR(os_u32_load_acquire(&ctl->want) == IS_DEAF);
+    child_kill(copier);
+    CHECK(!child_ended(copier));
+    os_u32_store_seqcst(&ctl->want, IS_TOLD);
+    WAIT_FOR(os_u32_load_acquire(&ctl->want) == IS_THROUGH);
+    CHECK(child_ended(blind));
 }
 
 #endif
@@ -433,7 +518,7 @@ static void take_a_part_and_hang(void *shared) {
                     os_u32_cas_acq_rel(&c->theirs->help, &word, lo_help_with(word, LO_HELP_TAKEN));
         }
     }
-    os_u32_store_seqcst(&c->peer->board->cells[c->peer_index].busy[0], FAKE_LOCAL);
+    os_u32_store_seqcst(&c->mine->busy[0], FAKE_LOCAL);
     os_u32_store_seqcst(&ctl->step, 1);
     WAIT_FOR(os_u32_load_acquire(&ctl->stop));
 }
@@ -516,6 +601,7 @@ TEST_MAIN(TEST(operations_of_all_sizes_cross_processes),
           TEST(killed_writer_blocks_nobody_and_leaves_nothing),
           TEST(peer_killed_in_a_copy_is_not_waited_for),
           TEST(peer_that_becomes_another_program_is_not_waited_for),
+          TEST(peer_whose_end_does_not_show_is_not_waited_for),
           TEST(sender_killed_in_its_part_of_a_send_is_not_waited_for),
           TEST(killed_target_ends_what_waits_for_it),
           TEST(caller_killed_before_the_answer_is_abandoned))

@@ -209,7 +209,7 @@ static struct lo_conn *local_of(struct fake_qp *qp) {
 }
 
 static void need_direct_copies(struct pair *p) {
-    if (local_of(&p->a)->peer->can_copy) return;
+    if (local_of(&p->a)->can_copy) return;
     close_pair(p);
     SKIP("copies are not direct here: long Sends go through the ring");
 }
@@ -358,6 +358,97 @@ static void slot_at_hand_is_not_read_again(void) {
     }
 }
 
+/* A second connection of b's adapter, with the number that b's had. */
+static void connect_again(struct pair *p, struct tp_engine *eng, struct fake_qp *a,
+                          struct fake_qp *b) {
+    enum { PARKED = 64 }; /* so many are free before a number is used again */
+    struct lo_conn *old = local_of(&p->b);
+    uint32_t spare[PARKED];
+    for (uint32_t i = 0; i < PARKED; i++)
+        CHECK_EQ(lo_hub_join(old->hub, old, &spare[i]), SN_OK);
+    for (uint32_t i = 0; i < PARKED; i++)
+        lo_hub_part(old->hub, old, spare[i]);
+    fake_qp_init(a, p->mem_a, MEM);
+    fake_qp_init(b, p->mem_b, MEM);
+    os_ptr_store_release(&p->request, NULL);
+    struct tp_setup setup = make_setup(a, &p->share_a, 2, "hello");
+    CHECK_EQ(lo_ops.connect(eng, NULL, &p->port->addr, &setup, &a->conn), SN_OK);
+    WAIT_FOR(os_ptr_load_acquire(&p->request));
+    b->conn = os_ptr_load_acquire(&p->request);
+    CHECK_EQ(local_of(b)->index, old->index);
+    setup = make_setup(b, &p->share_b, 2, "yes");
+    CHECK_EQ(b->conn->ops->accept(b->conn, &setup), SN_OK);
+    WAIT_FOR(os_u32_load_seqcst(&a->replied));
+    CHECK_EQ(a->conn->ops->complete(a->conn, 2, 2), SN_OK);
+    WAIT_FOR(os_u32_load_seqcst(&b->established));
+}
+
+struct ending {
+    struct tp_share *share;
+    os_atomic_u32 ended;
+};
+
+static void end_remote_token(void *arg) {
+    struct ending *e = arg;
+    os_u32_store_seqcst(&share_slot(e->share, FAKE_REMOTE)->token, 0);
+    tp_share_drain(e->share, FAKE_REMOTE);
+    os_u32_store_release(&e->ended, 1);
+}
+
+struct deaf {
+    struct lo_conn *c;
+    os_atomic_u32 is, stop;
+};
+
+/* Keeps the engine from hearing of the end of a connection. */
+static void make_deaf(void *arg) {
+    struct deaf *d = arg;
+    os_lock_enter(&d->c->rx_lock);
+    os_u32_store_release(&d->is, 1);
+    WAIT_FOR(os_u32_load_acquire(&d->stop));
+    os_lock_leave(&d->c->rx_lock);
+}
+
+/* A sender that was stopped before a copy goes on when its connection is closed, and another, in
+ * the middle of a copy, has its number. */
+static void sender_that_comes_late_does_not_disturb_who_has_its_number(void) {
+    struct pair p;
+    struct fake_qp a, b;
+    struct tp_engine *eng;
+    os_thread t, keeper;
+    open_pair(&p, 2);
+    need_direct_copies(&p);
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    struct deaf late = { .c = local_of(&p.a) };
+    CHECK_EQ(os_thread_start(&keeper, "keeps", make_deaf, &late), SN_OK);
+    WAIT_FOR(os_u32_load_acquire(&late.is));
+    p.b.conn->ops->close(p.b.conn);
+    connect_again(&p, eng, &a, &b);
+    os_atomic_u32 *busy = &local_of(&a)->mine->busy[0];
+    os_u32_store_seqcst(busy, FAKE_REMOTE); /* the other is at it */
+    struct fake_request *w =
+        fake_post(&p.a, TP_OP_WRITE, 0, p.mem_a, 4096, (uint64_t)(uintptr_t)p.mem_b, FAKE_REMOTE);
+    CHECK(!w->done);
+    struct ending ending = { &p.share_b, { 0 } };
+    CHECK_EQ(os_thread_start(&t, "ends", end_remote_token, &ending), SN_OK);
+    uint64_t until = os_now_ns() + 5 * OS_NS_PER_MS;
+    while (os_now_ns() < until)
+        CHECK(!os_u32_load_acquire(&ending.ended));
+    os_u32_store_release(busy, 0);
+    os_thread_join(t);
+    os_u32_store_release(&late.stop, 1);
+    os_thread_join(keeper);
+    a.conn->ops->close(a.conn);
+    b.conn->ops->close(b.conn);
+    a.conn->ops->release(a.conn);
+    b.conn->ops->release(b.conn);
+    p.a.conn->ops->close(p.a.conn);
+    p.a.conn->ops->release(p.a.conn);
+    p.b.conn->ops->release(p.b.conn);
+    close_rest(&p);
+    tp_engine_destroy(eng);
+}
+
 static void close_conn_b(void *arg) {
     struct pair *p = arg;
     p->b.conn->ops->close(p->b.conn);
@@ -371,8 +462,7 @@ static void close_waits_for_the_senders_part(void) {
     open_pair(&p, 2);
     need_direct_copies(&p);
     uint32_t word = take_an_offer(&p);
-    struct lo_conn *b = local_of(&p.b);
-    os_atomic_u32 *busy = &b->hub->board->cells[b->index].busy[0];
+    os_atomic_u32 *busy = &local_of(&p.a)->mine->busy[0];
     os_u32_store_seqcst(busy, FAKE_LOCAL);
     CHECK_EQ(os_thread_start(&t, "closes", close_conn_b, &p), SN_OK);
     uint64_t until = os_now_ns() + 5 * OS_NS_PER_MS;
@@ -445,4 +535,5 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(part_that_the_sender_took_is_waited_for),
           TEST(nonsense_for_an_answer_to_an_offer_ends_the_connection),
           TEST(slot_at_hand_is_not_read_again), TEST(close_waits_for_the_senders_part),
+          TEST(sender_that_comes_late_does_not_disturb_who_has_its_number),
           TEST(nonsense_for_an_offer_is_refused))
