@@ -441,6 +441,9 @@ static void on_timer(struct tp_timer *t) {
 
 static void on_ack_timer(struct tp_timer *t) {
     struct lo_conn *c = SN_CONTAINER(t, struct lo_conn, ack_timer);
+    /* only_received() counts on the timer for slots that it has consumed under this lock: without
+     * it, it could see ack_armed still set, and we not see its last slot. */
+    os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     os_u32_store_relaxed(&c->ack_armed, 0);
     if (lo_state(c) == LO_OPEN) {
@@ -448,6 +451,7 @@ static void on_ack_timer(struct tp_timer *t) {
         lo_tx_ring(c);
     }
     os_lock_leave(&c->tx_lock);
+    os_lock_leave(&c->rx_lock);
     lo_conn_put(c);
 }
 

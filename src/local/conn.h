@@ -73,7 +73,7 @@ struct lo_tx {           /* [tx_lock] */
     struct lo_fifo reads;   /* asked through the ring, not answered */
     uint32_t reads_out;
     struct lo_read_in *irq; /* inbound Reads, a ring of irq_cap */
-    uint32_t irq_cap, irq_head, irq_count;
+    uint32_t irq_cap, irq_head, irq_count; /* head: below cap */
 
     bool bell;               /* something was written since the peer was told */
     uint32_t helps;          /* parts of Sends that we copied for the peer */
@@ -123,7 +123,7 @@ struct lo_conn {
 
     struct tp_timer timer; /* the deadline of the present state, or of a stalled Send */
     struct tp_timer ack_timer;
-    os_atomic_u32 ack_armed;
+    os_atomic_u32 ack_armed; /* [tx_lock for writes; cleared under rx_lock, too] */
 
     /* [const once the hello is here] */
     struct os_local_peer who;

@@ -558,7 +558,7 @@ bool lo_tx_help(struct lo_conn *c) {
 
 static enum step answer_read(struct lo_conn *c) {
     struct lo_tx *tx = &c->tx;
-    struct lo_read_in *in = &tx->irq[tx->irq_head % tx->irq_cap];
+    struct lo_read_in *in = &tx->irq[tx->irq_head];
     struct draft d;
     uint32_t n = SN_MIN(in->size - in->sent, (uint32_t)LO_FRAGMENT), put = 0;
     bool last = n == in->size - in->sent;
@@ -587,7 +587,7 @@ static enum step answer_read(struct lo_conn *c) {
     publish_slot(c, &d);
     in->sent += n;
     if (last) {
-        tx->irq_head++;
+        tx->irq_head = (tx->irq_head + 1) % tx->irq_cap;
         tx->irq_count--;
     }
     return STEP_DONE;

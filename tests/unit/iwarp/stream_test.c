@@ -178,26 +178,59 @@ static void operations_of_all_sizes_place_every_byte(void) {
     close_pair(&p);
 }
 
+static void exchange_many(struct pair *p, int rounds) {
+    for (int round = 0; round < rounds; round++) {
+        uint32_t a0 = os_u32_load_seqcst(&p->a.done_count);
+        uint32_t b0 = os_u32_load_seqcst(&p->b.done_count);
+        for (int i = 0; i < 100; i++) {
+            fake_post_receive(&p->a, p->mem_a + 4096, 2048);
+            fake_post_receive(&p->b, p->mem_b + 4096, 2048);
+        }
+        for (int i = 0; i < 100; i++) {
+            fake_post(&p->a, TP_OP_SEND, 0, p->mem_a, (uint32_t)(i * 17) % 2048, 0, 0);
+            fake_post(&p->b, TP_OP_SEND, 0, p->mem_b, (uint32_t)(i * 13) % 2048, 0, 0);
+            if (i % 3 == 0)
+                fake_post(&p->a, TP_OP_READ, i % 2 ? TP_F_FENCE : 0, p->mem_a + 8192, 70000,
+                          (uint64_t)(uintptr_t)p->mem_b, FAKE_REMOTE);
+            if (i % 5 == 0) fake_post(&p->b, TP_OP_LOCAL, TP_F_FENCE, NULL, 0, 0, 0);
+        }
+        WAIT_FOR(os_u32_load_seqcst(&p->a.done_count) == a0 + 134);
+        WAIT_FOR(os_u32_load_seqcst(&p->b.done_count) == b0 + 120);
+    }
+}
+
 static void many_requests_both_ways_complete_once(void) {
     struct pair p;
     open_pair(&p, 2);
-    for (int round = 0; round < TEST_ROUNDS(20); round++) {
-        uint32_t a0 = os_u32_load_seqcst(&p.a.done_count), b0 = os_u32_load_seqcst(&p.b.done_count);
-        for (int i = 0; i < 100; i++) {
-            fake_post_receive(&p.a, p.mem_a + 4096, 2048);
-            fake_post_receive(&p.b, p.mem_b + 4096, 2048);
-        }
-        for (int i = 0; i < 100; i++) {
-            fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, (uint32_t)(i * 17) % 2048, 0, 0);
-            fake_post(&p.b, TP_OP_SEND, 0, p.mem_b, (uint32_t)(i * 13) % 2048, 0, 0);
-            if (i % 3 == 0)
-                fake_post(&p.a, TP_OP_READ, i % 2 ? TP_F_FENCE : 0, p.mem_a + 8192, 70000,
-                          (uint64_t)(uintptr_t)p.mem_b, FAKE_REMOTE);
-            if (i % 5 == 0) fake_post(&p.b, TP_OP_LOCAL, TP_F_FENCE, NULL, 0, 0, 0);
-        }
-        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == a0 + 134);
-        WAIT_FOR(os_u32_load_seqcst(&p.b.done_count) == b0 + 120);
-    }
+    exchange_many(&p, TEST_ROUNDS(20));
+    close_pair(&p);
+}
+
+/* Shortly before message numbers and the counts of reports begin anew. */
+static void age(struct iw_conn *c) {
+    const uint32_t msn = 0u - 50, count = 0u - 70;
+    os_lock_enter(&c->rx_lock);
+    os_lock_enter(&c->tx_lock);
+    c->tx.send_msn = c->tx.read_msn = c->rx.send_msn = c->rx.read_msn = msn;
+    c->tx.confirm_base = c->tx.confirm_last = count;
+    os_u32_store_relaxed(&c->processed, count);
+    os_u32_store_relaxed(&c->reported, count);
+    os_lock_leave(&c->tx_lock);
+    os_lock_leave(&c->rx_lock);
+}
+
+static void numbers_begin_anew_after_the_last(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct iw_conn *a = iw_conn_of(p.a.conn), *b = iw_conn_of(p.b.conn);
+    /* Each has said hello, and so far there is nothing else to say. */
+    WAIT_FOR(iw_peer(a) == IW_PEER_SOFTND && iw_peer(b) == IW_PEER_SOFTND &&
+             !os_u32_load_acquire(&a->hello_due) && !os_u32_load_acquire(&b->hello_due));
+    age(a);
+    age(b);
+    exchange_many(&p, 4);
+    CHECK(a->tx.send_msn < 1000 && b->rx.send_msn < 1000 && a->tx.read_msn < 1000);
+    CHECK(os_u32_load_relaxed(&a->processed) < 1000 && a->tx.confirm_base < 1000);
     close_pair(&p);
 }
 
@@ -391,7 +424,7 @@ static void polled_ping_pong_completes(void) {
 }
 
 TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_place_every_byte),
-          TEST(many_requests_both_ways_complete_once),
+          TEST(many_requests_both_ways_complete_once), TEST(numbers_begin_anew_after_the_last),
           TEST(write_outside_the_region_fails_and_ends_the_connection),
           TEST(read_with_a_bad_token_fails_and_ends_the_connection),
           TEST(send_longer_than_the_receive_fails_on_both_sides),

@@ -62,26 +62,75 @@ static void operations_of_all_sizes_place_every_byte(void) {
     close_pair(&p);
 }
 
+static void exchange_many(struct pair *p, int rounds) {
+    for (int round = 0; round < rounds; round++) {
+        uint32_t a0 = os_u32_load_seqcst(&p->a.done_count);
+        uint32_t b0 = os_u32_load_seqcst(&p->b.done_count);
+        for (int i = 0; i < 100; i++) {
+            fake_post_receive(&p->a, p->mem_a + 4096, 2048);
+            fake_post_receive(&p->b, p->mem_b + 4096, 2048);
+        }
+        for (int i = 0; i < 100; i++) {
+            fake_post(&p->a, TP_OP_SEND, 0, p->mem_a, (uint32_t)(i * 17) % 2048, 0, 0);
+            fake_post(&p->b, TP_OP_SEND, 0, p->mem_b, (uint32_t)(i * 13) % 2048, 0, 0);
+            if (i % 3 == 0)
+                fake_post(&p->a, TP_OP_READ, i % 2 ? TP_F_FENCE : 0, p->mem_a + 8192, 70000,
+                          (uint64_t)(uintptr_t)p->mem_b, FAKE_REMOTE);
+            if (i % 5 == 0) fake_post(&p->b, TP_OP_LOCAL, TP_F_FENCE, NULL, 0, 0, 0);
+        }
+        WAIT_FOR(os_u32_load_seqcst(&p->a.done_count) == a0 + 134);
+        WAIT_FOR(os_u32_load_seqcst(&p->b.done_count) == b0 + 120);
+    }
+}
+
 static void many_requests_both_ways_complete_once(void) {
     struct pair p;
     open_pair(&p, 2);
-    for (int round = 0; round < 20; round++) {
-        uint32_t a0 = os_u32_load_seqcst(&p.a.done_count), b0 = os_u32_load_seqcst(&p.b.done_count);
-        for (int i = 0; i < 100; i++) {
-            fake_post_receive(&p.a, p.mem_a + 4096, 2048);
-            fake_post_receive(&p.b, p.mem_b + 4096, 2048);
-        }
-        for (int i = 0; i < 100; i++) {
-            fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, (uint32_t)(i * 17) % 2048, 0, 0);
-            fake_post(&p.b, TP_OP_SEND, 0, p.mem_b, (uint32_t)(i * 13) % 2048, 0, 0);
-            if (i % 3 == 0)
-                fake_post(&p.a, TP_OP_READ, i % 2 ? TP_F_FENCE : 0, p.mem_a + 8192, 70000,
-                          (uint64_t)(uintptr_t)p.mem_b, FAKE_REMOTE);
-            if (i % 5 == 0) fake_post(&p.b, TP_OP_LOCAL, TP_F_FENCE, NULL, 0, 0, 0);
-        }
-        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == a0 + 134);
-        WAIT_FOR(os_u32_load_seqcst(&p.b.done_count) == b0 + 120);
-    }
+    exchange_many(&p, 20);
+    close_pair(&p);
+}
+
+static struct lo_conn *local_of(struct fake_qp *qp) {
+    return (struct lo_conn *)qp->conn;
+}
+
+/* Shortly before all that counts slots and bytes begins anew. */
+static void age(struct lo_conn *c) {
+    enum { BEFORE = 70 };
+    const uint32_t pos = 0u - BEFORE, bytes = 0u - 4096;
+    os_lock_enter(&c->rx_lock);
+    os_lock_enter(&c->tx_lock);
+    for (uint32_t i = 0; i < LO_SLOTS; i++)
+        os_u32_store_relaxed(&c->mine->slots[(pos + i) % LO_SLOTS].seq, pos + i + 1 - LO_SLOTS);
+    os_u32_store_relaxed(&c->tx.pos, pos);
+    os_u32_store_relaxed(&c->tx.acked, pos);
+    os_u32_store_relaxed(&c->tx.published, pos);
+    c->tx.data.head = c->tx.data_tail = bytes;
+    os_u32_store_relaxed(&c->rx.pos, pos);
+    c->rx.data.head = bytes;
+    os_lock_leave(&c->tx_lock);
+    os_lock_leave(&c->rx_lock);
+}
+
+static bool is_quiet(struct lo_conn *c) {
+    return os_u32_load_acquire(&c->tx.pos) == os_u32_load_acquire(&c->tx.acked) &&
+           os_u32_load_acquire(&c->rx.pos) == os_u32_load_acquire(&c->tx.published) &&
+           !os_u32_load_acquire(&c->ack_armed);
+}
+
+static void numbers_begin_anew_after_the_last(void) {
+    struct pair p;
+    open_pair(&p, 3);
+    struct lo_conn *a = local_of(&p.a), *b = local_of(&p.b);
+    exchange_many(&p, 1);
+    WAIT_FOR(is_quiet(a) && is_quiet(b));
+    /* Of two numbers that are far apart the smaller is the newer, which nobody may see. */
+    os_u32_store_release(&a->mine->consumed, 0u - 70);
+    os_u32_store_release(&b->mine->consumed, 0u - 70);
+    age(a);
+    age(b);
+    exchange_many(&p, 2);
+    CHECK(os_u32_load_relaxed(&a->tx.pos) < 10000 && os_u32_load_relaxed(&b->tx.pos) < 10000);
     close_pair(&p);
 }
 
@@ -203,10 +252,6 @@ static void polled_ping_pong_completes(void) {
 }
 
 /* ---- long Sends from both ends ---- */
-
-static struct lo_conn *local_of(struct fake_qp *qp) {
-    return (struct lo_conn *)qp->conn;
-}
 
 static void need_direct_copies(struct pair *p) {
     if (local_of(&p->a)->can_copy) return;
@@ -524,7 +569,8 @@ static void nonsense_for_an_offer_is_refused(void) {
 }
 
 TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_place_every_byte),
-          TEST(many_requests_both_ways_complete_once), TEST(writes_beyond_one_turn_go_on),
+          TEST(many_requests_both_ways_complete_once), TEST(numbers_begin_anew_after_the_last),
+          TEST(writes_beyond_one_turn_go_on),
           TEST(write_outside_the_region_fails_and_ends_the_connection),
           TEST(read_with_a_bad_token_fails_and_ends_the_connection),
           TEST(send_longer_than_the_receive_fails_on_both_sides),
