@@ -153,7 +153,7 @@ void iw_farewell(struct iw_conn *c, const struct rdmap_fault *fault,
     let_go(c);
     iw_disarm(c, &c->report_timer);
     iw_set_state(c, IW_LINGER);
-    iw_arm(c, &c->timer, IW_LINGER_NS);
+    iw_arm(c, &c->timer, c->cfg.linger_ns);
     if (whole)
         iw_linger(c);
     else

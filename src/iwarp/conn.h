@@ -11,6 +11,7 @@
 #define SN_IWARP_CONN_H
 
 #include "iwarp/capture.h"
+#include "iwarp/config.h"
 #include "iwarp/iwarp.h"
 #include "iwarp/mpa.h"
 #include "iwarp/rdmap.h"
@@ -35,10 +36,8 @@ enum {
     IW_HELD_MAX = 65536,  /* bytes read ahead while nothing can be done with them */
 };
 #define IW_CONNECT_NS (20000 * OS_NS_PER_MS) /* TCP connect */
-#define IW_LINGER_NS (10000 * OS_NS_PER_MS)  /* from our FIN to the peer's */
 #define IW_REPORT_NS (1 * OS_NS_PER_MS)      /* a report that found nothing to ride with */
 #define IW_UNKNOWN_NS (100 * OS_NS_PER_MS)   /* until a silent peer counts as foreign */
-#define IW_RNR_NS (3000 * OS_NS_PER_MS)      /* a Send may wait for a receive this long */
 
 enum iw_state {
     IW_CONNECTING,   /* active: TCP */
@@ -178,8 +177,7 @@ struct iw_conn {
     uint32_t ird, ord;           /* in force */
     uint32_t want_ird, want_ord; /* ours, as asked for */
     bool patient;                /* a Send may wait for a receive for ever */
-    uint64_t request_ns;         /* [const] for a start-up frame that has begun */
-    uint64_t answer_ns;          /* [const] for the reply; after it, for the first FPDU */
+    struct iw_config cfg;        /* [const] of the listener or the connect */
     uint32_t peer_ird, peer_ord;
 
     os_atomic_u32 peer;      /* [tx_lock for writes] enum iw_peer */

@@ -5,7 +5,6 @@
  */
 #include "iwarp/conn.h"
 #include "base/log.h"
-#include "iwarp/config.h"
 #include "os/prim/fault.h"
 #include "transport/port.h"
 
@@ -21,7 +20,7 @@ struct iw_listener {
     bool dropping; /* [lock] and the log knows it */
     const struct tp_listener_upcalls *up;
     void *ctx;
-    uint64_t request_ns;      /* [const] */
+    struct iw_config cfg;     /* [const] */
     struct sn_list half_open; /* [lock] connections without a whole request */
     uint32_t half_open_count; /* [lock] */
 };
@@ -48,7 +47,7 @@ static void start_conn_locked(struct iw_listener *l, os_sock s, const struct os_
     c->watch.sock = s;
     c->watch.events = OS_POLL_IN;
     c->remote = *peer;
-    c->request_ns = l->request_ns;
+    c->cfg = l->cfg;
     c->start = os_zalloc(MPA_START_MAX);
     c->listener = l;
     tp_watch_get(&l->watch);
@@ -60,7 +59,7 @@ static void start_conn_locked(struct iw_listener *l, os_sock s, const struct os_
     if (c->capture && st == SN_OK) iw_capture_start(c->capture, &c->local, &c->remote);
     if (st == SN_OK && !c->start) st = SN_E_NOMEM;
     if (st == SN_OK) st = tp_watch_add(l->eng, &c->watch);
-    if (st == SN_OK) iw_arm(c, &c->timer, c->request_ns);
+    if (st == SN_OK) iw_arm(c, &c->timer, c->cfg.request_ns);
     os_lock_leave(&c->tx_lock);
     os_lock_leave(&c->rx_lock);
     if (st == SN_OK) return;
@@ -141,7 +140,7 @@ sn_status iw_listen(struct tp_engine *eng, struct tp_port *port, uint32_t backlo
     l->eng = eng;
     l->up = up;
     l->ctx = ctx;
-    l->request_ns = iw_config_get().request_ns;
+    l->cfg = iw_config_get();
     tp_timer_init(&l->pause, eng, on_pause_over);
     os_lock_init(&l->lock, OS_RANK_REQUESTS);
     sn_list_init(&l->half_open);

@@ -6,7 +6,6 @@
 #include "iwarp/conn.h"
 #include <string.h>
 #include "base/log.h"
-#include "iwarp/config.h"
 #include "os/prim/fault.h"
 #include "transport/port.h"
 
@@ -57,22 +56,22 @@ static uint32_t depth_of(uint16_t field) {
     return field == MPA_DEPTH_ANY ? IW_DEPTH_CAP : field;
 }
 
-/* Starts over with revision 1 on a new TCP connection, once. */
+static bool dial_again(const struct iw_conn *c, const struct os_addr *from, os_sock *out) {
+    if (os_sock_tcp(c->remote.family, out) != SN_OK) return false;
+    sn_status st = from ? os_sock_bind(*out, from, OS_BIND_SHARED) : SN_OK;
+    if (st == SN_OK) st = os_sock_connect(*out, &c->remote);
+    if (st == SN_OK || st == SN_PENDING) return true;
+    os_sock_close(*out, false);
+    return false;
+}
+
+/* Starts over with revision 1 on a new TCP connection, once. From the same port if it can be had:
+ * the old socket still has it, which some systems notice at bind and others at connect. */
 static bool retry_rev1(struct iw_conn *c) {
     if (c->rev != 2 || c->retried) return false;
     os_sock s;
-    if (os_sock_tcp(c->remote.family, &s) != SN_OK) return false;
-    sn_status st = SN_OK;
-    if (c->local.family) st = os_sock_bind(s, &c->local, OS_BIND_SHARED);
-    if (st != SN_OK) { /* the old socket still has the port: any other will do */
-        os_sock_close(s, false);
-        if (os_sock_tcp(c->remote.family, &s) != SN_OK) return false;
-    }
-    st = os_sock_connect(s, &c->remote);
-    if (st != SN_OK && st != SN_PENDING) {
-        os_sock_close(s, false);
+    if (!(c->local.family && dial_again(c, &c->local, &s)) && !dial_again(c, NULL, &s))
         return false;
-    }
     os_sock old = c->watch.sock;
     tp_watch_remove(&c->watch);
     os_sock_close(old, false);
@@ -98,7 +97,7 @@ static void connected(struct iw_conn *c) {
         return;
     }
     iw_set_state(c, IW_WAIT_REPLY);
-    iw_arm(c, &c->timer, c->answer_ns);
+    iw_arm(c, &c->timer, c->cfg.answer_ns);
 }
 
 static void refuse_reply(struct iw_conn *c, enum rdmap_cause cause) {
@@ -152,7 +151,6 @@ static void take_reply(struct iw_conn *c, const struct mpa_start *s) {
 sn_status iw_connect(struct tp_engine *eng, struct tp_port *port, const struct os_addr *peer,
                      const struct tp_setup *setup, struct tp_conn **out) {
     struct iw_conn *c = iw_conn_create(eng, true);
-    struct iw_config cfg = iw_config_get();
     sn_status st = SN_OK;
     if (!c) {
         tp_port_free(port);
@@ -170,10 +168,9 @@ sn_status iw_connect(struct tp_engine *eng, struct tp_port *port, const struct o
     tp_events_set_owner_locked(&c->events, setup->up, setup->owner);
     c->qp = setup->qp;
     c->patient = setup->shared_receives;
-    c->rev = cfg.rev;
-    c->crc_asked = cfg.crc;
-    c->request_ns = cfg.request_ns;
-    c->answer_ns = cfg.answer_ns;
+    c->cfg = iw_config_get();
+    c->rev = c->cfg.rev;
+    c->crc_asked = c->cfg.crc;
     c->want_ird = setup->ird;
     c->want_ord = setup->ord;
     c->start = os_zalloc(MPA_START_MAX);
@@ -292,15 +289,14 @@ static void fill_reply(const struct iw_conn *c, struct mpa_start *s, uint32_t ir
     s->enh.rtr_write = !s->enh.rtr_read;
 }
 
-/* Nothing may come before our answer: the peer left, or is broken. Also asked before the answer, for
- * the engine may not have been here since. rx_lock and tx_lock held. */
+/* Nothing may come before our answer: the peer left, or is broken. Also asked before the answer,
+ * for the engine may not have been here since. rx_lock and tx_lock held. */
 static void notice_abandoned(struct iw_conn *c) {
     uint8_t byte;
     size_t got;
     struct os_iov iov = { &byte, 1 };
     if (iw_state(c) != IW_REQUESTED) return;
-    if (iw_conn_readv(c, &iov, 1, &got) != SN_E_AGAIN)
-        iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
+    if (iw_conn_readv(c, &iov, 1, &got) != SN_E_AGAIN) iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
 }
 
 sn_status iw_accept(struct tp_conn *tc, const struct tp_setup *setup) {
@@ -407,7 +403,7 @@ static void ready_reply(struct iw_conn *c) {
     struct mpa_start s;
     bool begun = c->start_len != 0;
     sn_status st = read_start(c, &s);
-    if (!begun && c->start_len != 0) iw_arm(c, &c->timer, c->request_ns);
+    if (!begun && c->start_len != 0) iw_arm(c, &c->timer, c->cfg.request_ns);
     if (st == SN_OK) {
         take_reply(c, &s);
     } else if (st != SN_E_AGAIN) {

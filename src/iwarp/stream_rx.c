@@ -556,7 +556,7 @@ static uint32_t head_need(const struct iw_rx *rx) {
 
 /* An initiator may think for long before its first FPDU, but not within it. */
 static void hurry_first(struct iw_conn *c) {
-    if (iw_state(c) == IW_WAIT_FPDU && !c->established) iw_arm(c, &c->timer, c->request_ns);
+    if (iw_state(c) == IW_WAIT_FPDU && !c->established) iw_arm(c, &c->timer, c->cfg.request_ns);
 }
 
 /* Takes a report that is there as a whole, known by its first bytes. One that is wrong is left to
@@ -660,7 +660,7 @@ static void stall(struct iw_conn *c, const uint8_t *p, size_t n) {
         rx->held_len += n;
     }
     if (!c->patient)
-        iw_arm(c, &c->timer, IW_RNR_NS);
+        iw_arm(c, &c->timer, c->cfg.rnr_ns);
     else
         iw_disarm(c, &c->timer); /* if this is the first FPDU, it is not its sender who is slow */
     os_lock_enter(&c->tx_lock);
@@ -675,7 +675,7 @@ void iw_rx_read_ahead(struct iw_conn *c) {
     if (st == SN_E_EOF) {
         /* What it sent before may still be wanted; nobody waits for that for ever. */
         c->rx.eof = true;
-        if (c->patient) iw_arm(c, &c->timer, IW_RNR_NS);
+        if (c->patient) iw_arm(c, &c->timer, c->cfg.rnr_ns);
     } else if (st != SN_OK) {
         iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
     }
@@ -905,7 +905,7 @@ bool iw_rx_stall_over(struct iw_conn *c) {
     /* The first FPDU: nothing may be said of it before all of it was seen and its CRC is good. */
     os_u32_store_relaxed(&rx->stalled, 0);
     enter_payload(rx);
-    iw_arm(c, &c->timer, c->request_ns);
+    iw_arm(c, &c->timer, c->cfg.request_ns);
     os_lock_enter(&c->tx_lock);
     iw_set_interest(c);
     os_lock_leave(&c->tx_lock);

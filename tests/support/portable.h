@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,8 +16,10 @@
  * the system is a message to a server process: a tenth must do. */
 #ifdef _WIN32
 #define TEST_ROUNDS(n) ((n) / 10)
+#define TEST_SLOW true
 #else
 #define TEST_ROUNDS(n) (n)
+#define TEST_SLOW false
 #endif
 
 #ifdef _WIN32
@@ -26,6 +29,39 @@
 
 static inline void test_setenv(const char *name, const char *value) {
     (void)_putenv_s(name, value);
+}
+static inline void test_unsetenv(const char *name) {
+    (void)_putenv_s(name, "");
+}
+
+static inline bool test_is_wine(void) {
+    return GetProcAddress(GetModuleHandleA("ntdll.dll"), "wine_get_version") != NULL;
+}
+
+/* Processor time of this process, in microseconds. */
+static inline long long test_cpu_us(void) {
+    FILETIME t[4];
+    if (!GetProcessTimes(GetCurrentProcess(), &t[0], &t[1], &t[2], &t[3])) return 0;
+    return (((long long)t[2].dwHighDateTime << 32 | t[2].dwLowDateTime) +
+            ((long long)t[3].dwHighDateTime << 32 | t[3].dwLowDateTime)) /
+           10;
+}
+
+/* At least this many sockets at a time; false if the system does not allow it. */
+static inline bool test_allow_handles(unsigned count) {
+    (void)count;
+    return true;
+}
+/* From here on, or not any more: not one socket can be had. False: the system has no such limit. */
+static inline bool test_forbid_handles(bool on) {
+    (void)on;
+    return false;
+}
+/* TCP segments of a socket that is not connected yet; false: the system does not let us. */
+static inline bool test_limit_segments(intptr_t sock, int octets) {
+    (void)sock;
+    (void)octets;
+    return false;
 }
 
 /* A file name that no other test program uses at the same time; the text of stem is in it. */
@@ -55,11 +91,50 @@ static inline void test_pages_free(void *at, size_t bytes) {
 
 #else
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static inline void test_setenv(const char *name, const char *value) {
     setenv(name, value, 1);
+}
+static inline void test_unsetenv(const char *name) {
+    unsetenv(name);
+}
+
+static inline bool test_is_wine(void) {
+    return false;
+}
+
+static inline long long test_cpu_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (long long)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static inline bool test_allow_handles(unsigned count) {
+    struct rlimit lim;
+    if (getrlimit(RLIMIT_NOFILE, &lim) != 0) return false;
+    lim.rlim_cur = lim.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur >= count;
+}
+static inline bool test_forbid_handles(bool on) {
+    static struct rlimit before;
+    struct rlimit lim;
+    if (!on) return setrlimit(RLIMIT_NOFILE, &before) == 0;
+    int next = dup(0); /* the lowest number that is free */
+    if (next < 0 || getrlimit(RLIMIT_NOFILE, &before) != 0) return false;
+    close(next);
+    lim = before;
+    lim.rlim_cur = (rlim_t)next;
+    return setrlimit(RLIMIT_NOFILE, &lim) == 0;
+}
+static inline bool test_limit_segments(intptr_t sock, int octets) {
+    return setsockopt((int)sock, IPPROTO_TCP, TCP_MAXSEG, &octets, sizeof octets) == 0;
 }
 
 static inline bool test_temp_name(char *buf, size_t size, const char *stem) {

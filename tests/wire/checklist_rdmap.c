@@ -2,6 +2,7 @@
  * Items 49 to 70: RDMAP.
  */
 #include "checklist.h"
+#include "support/portable.h"
 
 static void read_request_has_its_layout(struct rig *r) {
     rig_open(r, &foreign_passive);
@@ -87,9 +88,9 @@ static void responses_come_in_order(struct rig *r) {
 
 static void early_read_is_answered(struct rig *r) {
     struct raw_bytes b = { 0 };
-    setenv("SOFTND_MPA_REV", "1", 1); /* a responder of revision 1 need not wait for our FPDU */
+    test_setenv("SOFTND_MPA_REV", "1"); /* a responder of revision 1 need not wait for our FPDU */
     rig_start_connect(r, 4, 4, false);
-    unsetenv("SOFTND_MPA_REV");
+    test_unsetenv("SOFTND_MPA_REV");
     rig_read_start(r);
     raw_start(&b, true, RAW_C, 1, 0);
     raw_read_request(&b, 1, 1, 0, 8, FAKE_REMOTE, RIG_BASE);

@@ -2,6 +2,7 @@
  * Items 1 to 23: MPA start-up.
  */
 #include "checklist.h"
+#include "support/portable.h"
 #include <stdlib.h>
 
 /* A frame of the raw initiator, taken and answered. */
@@ -129,9 +130,9 @@ static void revision_2_without_s_is_answered_without(struct rig *r) {
 
 static void revision_1_request_is_plain(struct rig *r) {
     struct profile p = { .active = true, .flags = RAW_C, .rev = 1, .ird = 4, .ord = 4 };
-    setenv("SOFTND_MPA_REV", "1", 1);
+    test_setenv("SOFTND_MPA_REV", "1");
     rig_start_connect(r, 4, 4, false);
-    unsetenv("SOFTND_MPA_REV");
+    test_unsetenv("SOFTND_MPA_REV");
     rig_read_start(r);
     CHECK_EQ(r->start[16], RAW_C);
     CHECK_EQ(r->start[17], 1);
@@ -146,10 +147,10 @@ static void crc_case(struct rig *r, bool active, bool theirs, bool ours) {
     struct profile p = active ? foreign_active : foreign_passive;
     bool on = theirs || ours;
     p.flags = (uint8_t)((p.flags & ~RAW_C) | (theirs ? RAW_C : 0));
-    if (!ours) setenv("SOFTND_CRC", "off", 1);
+    if (!ours) test_setenv("SOFTND_CRC", "off");
     p.rtr = active ? p.rtr : RTR_NONE;
     rig_open(r, &p);
-    unsetenv("SOFTND_CRC");
+    test_unsetenv("SOFTND_CRC");
     CHECK_EQ((r->start[16] & RAW_C) != 0, active ? ours : on);
     struct raw_bytes b = { 0 };
     fake_post_receive(&r->qp, rig_at(0), 16);

@@ -211,7 +211,7 @@ int main(int argc, char **argv) {
     volatile int passed = 0, failed = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!list) {
-        setenv("SOFTND_MPA_REQUEST_MS", "1000", 1);
+        hostile_settings();
         if (!init_rig()) return 1;
     }
     for (size_t p = 0; p < SN_ARRAY_LEN(parts); p++) {

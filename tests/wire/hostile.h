@@ -24,6 +24,10 @@ enum where {
 enum ending { E_CLOSE, E_TERM, E_ALIVE };
 enum after { AFTER_WAIT, AFTER_FIN, AFTER_RST };
 
+/* The limits of time that hostile_settings() sets, so that nobody waits for long. */
+enum { HOSTILE_REQUEST_MS = 1000, HOSTILE_RNR_MS = 400, HOSTILE_LINGER_MS = 1000 };
+void hostile_settings(void);
+
 struct stream;
 
 struct stage {

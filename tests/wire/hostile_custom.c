@@ -2,10 +2,7 @@
  * Hostility that needs more than octets: time, floods, many connections, exhausted descriptors.
  */
 #include "hostile.h"
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
+#include "support/portable.h"
 
 enum { IN1 = 0x1000, SINK = 0x8000 };
 
@@ -26,7 +23,7 @@ static void expect_end(struct rig *r) {
     if (res != RAW_EOF && res != RAW_RESET) FAIL("expected the end: %s", raw_result_text(res));
 }
 
-/* One octet each 100 ms until the other side has enough of it; HOSTILE_REQUEST_MS is a second. */
+/* One octet each 100 ms until the other side has enough of it. */
 static void trickle(struct rig *r, const struct raw_bytes *b) {
     uint64_t t0 = os_now_ns();
     for (size_t i = 0; i < b->len && ms_since(t0) < RAW_WAIT_MS; i++) {
@@ -38,7 +35,7 @@ static void trickle(struct rig *r, const struct raw_bytes *b) {
         if (os_sock_readv(r->peer.s, &iov, 1, &got) == SN_E_EOF) break;
         pace_ms(100);
     }
-    CHECK(ms_since(t0) >= 900);
+    CHECK(ms_since(t0) >= HOSTILE_REQUEST_MS - 100);
     CHECK(ms_since(t0) < RAW_WAIT_MS);
 }
 
@@ -49,7 +46,7 @@ static void silent_request(struct stage *s) {
     uint64_t t0 = os_now_ns();
     rig_connect_raw(r, 0);
     expect_end(r);
-    CHECK(ms_since(t0) >= 900);
+    CHECK(ms_since(t0) >= HOSTILE_REQUEST_MS - 100);
 }
 
 static void slow_request(struct stage *s) {
@@ -98,7 +95,7 @@ static void no_receive(struct stage *s) {
     CHECK_EQ(r->fpdu_len, want.len);
     CHECK_BYTES(r->fpdu, want.data, want.len);
     raw_free(&want);
-    CHECK(ms_since(t0) >= 2900);
+    CHECK(ms_since(t0) >= HOSTILE_RNR_MS - 10);
     WAIT_FOR(os_u32_load_seqcst(&r->qp.disconnected));
     CHECK_EQ(os_u32_load_seqcst(&r->qp.disconnected), 1 + SN_E_WIRE);
     CHECK_EQ(os_u32_load_seqcst(&r->qp.recv_count), 0);
@@ -127,7 +124,7 @@ static void first_without_receive(struct stage *s) {
         raw_free(&want);
     }
     CHECK_STR(raw_result_text(raw_read_end(&r->peer)), "end of stream");
-    CHECK(ms_since(t0) >= 2900);
+    CHECK(ms_since(t0) >= HOSTILE_RNR_MS - 10);
     WAIT_FOR(os_u32_load_seqcst(&r->qp.established));
     bool heard = s->b == 0 || s->a == 1; /* revision 1 is established by our reply */
     sn_status st = s->b == 2 ? SN_E_TIMEOUT : s->b == 1 && !heard ? SN_E_REFUSED : SN_E_WIRE;
@@ -149,6 +146,7 @@ static void never_closes(struct stage *s) {
     while (ms_since(t0) < 15000 && tp_engine_watch_count(r->eng) != r->base_watches)
         pace_ms(20);
     CHECK_EQ(tp_engine_watch_count(r->eng), r->base_watches);
+    CHECK(ms_since(t0) >= HOSTILE_LINGER_MS - 100);
 }
 
 static void flood_after_terminate(struct stage *s) {
@@ -184,7 +182,7 @@ static void flood_without_receive(struct stage *s) {
         sent = 0;
         sn_status st = os_sock_writev(r->peer.s, &iov, 1, &sent);
         total += sent;
-        if (st == SN_E_AGAIN && ms_since(t0) > 1000) break; /* full, and it stays so */
+        if (st == SN_E_AGAIN && ms_since(t0) > 500) break; /* full, and it stays so */
         if (st == SN_E_AGAIN) pace_ms(20);
         CHECK(st == SN_OK || st == SN_E_AGAIN);
     }
@@ -253,12 +251,17 @@ static void responses_never_collected(struct stage *s) {
 
 /* The processor time that this process uses while nobody has anything to do. */
 static void expect_rest(const char *what) {
-    struct timespec c0, c1;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c0);
+    long long before = test_cpu_us();
     pace_ms(400);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c1);
-    long us = (long)(c1.tv_sec - c0.tv_sec) * 1000000 + (c1.tv_nsec - c0.tv_nsec) / 1000;
-    if (us > 40000) FAIL("%ld us of 400 ms were spent on %s", us, what);
+    long long us = test_cpu_us() - before;
+    if (us > 40000) FAIL("%lld us of 400 ms were spent on %s", us, what);
+}
+
+static bool reads_wait(struct iw_conn *c) {
+    os_lock_enter(&c->tx_lock);
+    bool wait = c->tx.irq_count != 0;
+    os_lock_leave(&c->tx_lock);
+    return wait;
 }
 
 /* A peer that takes nothing of what it asked for and says goodbye: the rest of an FPDU must still
@@ -274,14 +277,20 @@ static void goodbye_with_a_full_socket(struct stage *s) {
         rig_put(r, &s->out);
         s->out.len = 0;
         pace_ms(20);
+        WAIT_FOR(os_u32_load_relaxed(&c->tx.blocked) != 0 || !reads_wait(c));
         raw_read_request(&s->out, msn, 1, 0, RIG_MEM, FAKE_REMOTE, RIG_BASE);
     }
     CHECK(os_u32_load_relaxed(&c->tx.blocked) != 0);
+    /* Under Wine a write is taken whole or not at all: then there is no rest. */
+    os_lock_enter(&c->tx_lock);
+    enum iw_state then = c->tx.part.active ? IW_LINGER : IW_DEAD;
+    os_lock_leave(&c->tx_lock);
+    CHECK(then == IW_LINGER || TEST_SLOW);
     raw_fin(&r->peer);
     WAIT_FOR(os_u32_load_seqcst(&r->qp.disconnected));
-    CHECK_EQ(iw_state(c), IW_LINGER);
+    CHECK_EQ(iw_state(c), then);
     expect_rest("a peer that said goodbye");
-    CHECK_EQ(iw_state(c), IW_LINGER);
+    CHECK_EQ(iw_state(c), then);
     raw_reset(&r->peer);
 }
 
@@ -315,19 +324,15 @@ static void connect_many(struct rig *r, struct raw_peer *peers, size_t count) {
 
 static void half_open(struct stage *s) {
     struct rig *r = s->r;
-    const size_t count = s->a;
-    struct rlimit lim;
-    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &lim), 0);
-    rlim_t before = lim.rlim_cur;
-    lim.rlim_cur = lim.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur < 2 * count + 200)
+    const size_t count = TEST_ROUNDS(s->a), most = 4096;
+    if (!test_allow_handles((unsigned)(2 * count + 200)))
         SKIP("this process may not open %zu descriptors", 2 * count + 200);
     struct raw_peer *peers = calloc(count, sizeof *peers);
     CHECK(peers);
     connect_many(r, peers, count);
     /* Those above the limit meet a reset; the others time out in the end. */
-    WAIT_FOR(count_ended(peers, count) >= count - 4096);
-    CHECK(tp_engine_watch_count(r->eng) <= r->base_watches + 4096);
+    WAIT_FOR(count_ended(peers, count) + most >= count);
+    CHECK(tp_engine_watch_count(r->eng) <= r->base_watches + most);
     uint64_t t0 = os_now_ns();
     while (count_ended(peers, count) != count && ms_since(t0) < 20000)
         pace_ms(50);
@@ -336,19 +341,12 @@ static void half_open(struct stage *s) {
     for (size_t i = 0; i < count; i++)
         os_sock_close(peers[i].s, true);
     free(peers);
-    lim.rlim_cur = before;
-    setrlimit(RLIMIT_NOFILE, &lim);
 }
 
 /* No descriptor is left for a connection: it waits, nothing spins, and then it is served. */
 static void descriptors_run_out(struct stage *s) {
     struct rig *r = s->r;
-    struct rlimit lim, low;
     struct raw_peer *p = &r->peer;
-    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &lim), 0);
-    int probe = dup(0); /* the lowest number that is free; the peer gets it */
-    CHECK(probe >= 0);
-    close(probe);
     struct raw_peer first, second;
     CHECK_EQ(raw_connect(&first, &r->port->addr), RAW_OK);
     CHECK_EQ(raw_connect(&second, &r->port->addr), RAW_OK);
@@ -356,19 +354,16 @@ static void descriptors_run_out(struct stage *s) {
     *p = first;
     os_sock s3;
     CHECK_EQ(os_sock_tcp(4, &s3), SN_OK);
-    int next = dup(0);
-    CHECK(next >= 0);
-    close(next);
-    low = lim;
-    low.rlim_cur = (rlim_t)next;
-    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    if (!test_forbid_handles(true)) {
+        os_sock_close(s3, true);
+        raw_close(&second);
+        SKIP("there is no limit to be reached");
+    }
     sn_status st = os_sock_connect(s3, &r->port->addr);
-    struct timespec c0, c1;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c0);
+    long long before = test_cpu_us();
     pace_ms(500);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c1);
-    setrlimit(RLIMIT_NOFILE, &lim);
-    long cpu_ms = (long)(c1.tv_sec - c0.tv_sec) * 1000 + (c1.tv_nsec - c0.tv_nsec) / 1000000;
+    long long cpu_ms = (test_cpu_us() - before) / 1000;
+    CHECK(test_forbid_handles(false));
     raw_close(&second);
     CHECK(st == SN_PENDING || st == SN_OK);
     /* Served within the pause: its request is answered by the time-out that everybody gets. */
@@ -381,7 +376,7 @@ static void descriptors_run_out(struct stage *s) {
     raw_free(&request);
     rig_await_request(r);
     os_sock_close(s3, false);
-    if (cpu_ms > 250) FAIL("%ld of 500 ms were spent on a socket nobody can accept", cpu_ms);
+    if (cpu_ms > 250) FAIL("%lld of 500 ms were spent on a socket nobody can accept", cpu_ms);
 }
 
 /* ---- between the reply and complete() ---- */
@@ -420,7 +415,7 @@ static void replied_then_flood(struct stage *s) {
     for (int i = 0; i < 200; i++)
         raw_write(&s->out, true, 0xDEAD, 0, hostile_payload(), 60000);
     uint64_t t0 = os_now_ns();
-    while (total < s->out.len && ms_since(t0) < 1000) {
+    while (total < s->out.len && ms_since(t0) < 500) {
         struct os_iov iov = { s->out.data + total, s->out.len - total };
         size_t put = 0;
         if (os_sock_writev(r->peer.s, &iov, 1, &put) == SN_E_AGAIN) pace_ms(20);

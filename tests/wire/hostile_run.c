@@ -3,6 +3,21 @@
  * of it.
  */
 #include "hostile.h"
+#include "support/portable.h"
+
+void hostile_settings(void) {
+    static const struct {
+        const char *name;
+        int ms;
+    } settings[] = { { "SOFTND_MPA_REQUEST_MS", HOSTILE_REQUEST_MS },
+                     { "SOFTND_IWARP_RNR_MS", HOSTILE_RNR_MS },
+                     { "SOFTND_IWARP_LINGER_MS", HOSTILE_LINGER_MS } };
+    for (size_t i = 0; i < SN_ARRAY_LEN(settings); i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", settings[i].ms);
+        test_setenv(settings[i].name, text);
+    }
+}
 
 /* ---- what plays use ---- */
 
@@ -123,6 +138,8 @@ static void expect_counts(const struct stage *s) {
 
 static void strike(struct stage *s, size_t chunk) {
     struct rig *r = s->r;
+    if (s->def->after == AFTER_RST && s->out.len == 0 && test_is_wine())
+        SKIP("Wine shuts a connection down before it resets it");
     r->peer.chunk = chunk && s->out.len / chunk > 4000 ? s->out.len / 4000 : chunk;
     /* A peer that is refused early may meet a reset: what it could send is all that counts. */
     (void)raw_transmit(&r->peer, s->out.data, s->out.len, NULL);
@@ -281,11 +298,12 @@ static void run_once(struct rig *r, const struct stream *d, const struct profile
 
 void hostile_run(struct rig *r, const struct stream *d) {
     static const size_t cuts[] = { 0, 1, 7 };
+    const size_t count = TEST_SLOW ? 1 : SN_ARRAY_LEN(cuts);
     if (d->where == W_CUSTOM) {
         run_once(r, d, NULL, 0);
         return;
     }
-    for (size_t i = 0; i < SN_ARRAY_LEN(cuts); i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct profile *p = d->profile ? d->profile
                                   : i == 2   ? &foreign_active
                                              : &foreign_passive;

@@ -8,7 +8,6 @@
  */
 #include "hostile.h"
 #include <errno.h>
-#include <sys/stat.h>
 
 static struct rig rig;
 
@@ -84,7 +83,7 @@ int main(int argc, char **argv) {
     volatile int passed = 0, failed = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!list) {
-        setenv("SOFTND_MPA_REQUEST_MS", "1000", 1); /* the loris rows count on it */
+        hostile_settings();
         if (!init_rig()) return 1;
     }
     for (size_t i = 0; (d = hostile_at(i)) != NULL; i++) {

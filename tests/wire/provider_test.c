@@ -4,6 +4,7 @@
  * peer gets on the wire, what the program gets as results, and memory that must not change.
  */
 #include "conform/fixture.h"
+#include "support/portable.h"
 #include "support/raw_peer.h"
 
 enum { LEN = 4096, GUARD = 64, OPCODE_SEND = 3, OPCODE_SEND_INV = 4 };
@@ -370,14 +371,15 @@ static void caller_that_leaves_ends_the_accept(void) {
         raw_free(&b);
         CHECK_HR(WAIT(f, p->listener, request), ND_SUCCESS);
         OVERLAPPED *accept = fx_accept(f, p);
-        if (reset) { /* the answer stays in its socket, unread */
+        bool aborted = reset && !test_is_wine(); /* Wine ends the stream before it resets it */
+        if (reset) {                             /* the answer stays in its socket, unread */
             raw_reset(&peer);
         } else {
             CHECK_EQ(raw_read_start(&peer, start, &len), RAW_OK);
             raw_fin(&peer);
         }
         CHECK_HR(WAIT(f, p->b.connector, accept),
-                 reset ? ND_CONNECTION_ABORTED : ND_CONNECTION_REFUSED);
+                 aborted ? ND_CONNECTION_ABORTED : ND_CONNECTION_REFUSED);
         if (!reset) raw_close(&peer);
     }
     fx_end(f);
