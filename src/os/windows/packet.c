@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The file is a handle of the socket driver. A good packet is a poll request that is satisfied at
- * once: a datagram socket that can be written. A failed one is a poll request that cannot be
- * satisfied (data on that socket, which is connected to itself and never written to), cancelled by
- * the thread that issued it. A request that fails without having been pending would give no packet.
+ * The file is a handle of the socket driver. A good packet is a poll request that ends well at
+ * once: one that may take no time, or, if the system lets that end with another status than 0, one
+ * for a datagram socket that can be written. (Under Wine that works too, but the server goes round
+ * and round until the caller has taken notice of the end, and keeps the caller from the processor.)
+ * A failed one is a poll request that cannot be satisfied (data on that socket, which is connected
+ * to itself and never written to), cancelled by the thread that issued it. A request that fails
+ * without having been pending would give no packet.
  *
  * The status block is ours and on the stack: the system copies the status into the packet and takes
  * the context, not the block, for lpOverlapped. So the application's OVERLAPPED is written by us
@@ -20,6 +23,39 @@
 static os_once idle_once = OS_ONCE_INIT;
 static SOCKET idle = INVALID_SOCKET; /* [const] after idle_once; lives as long as the process */
 
+enum kind { FAILS, IS_SO, NO_TIME };
+static enum kind good_kind = IS_SO; /* [const] after idle_once */
+
+static NTSTATUS issue(HANDLE file, void *context, enum kind kind, IO_STATUS_BLOCK *iosb,
+                      struct afd_poll *poll) {
+    *poll = (struct afd_poll){ .timeout.QuadPart = kind == NO_TIME ? 0 : AFD_NO_TIMEOUT,
+                               .socket = (HANDLE)idle,
+                               .events = kind == IS_SO ? AFD_F_SEND : AFD_F_RECEIVE };
+    return afd_poll_start(file, NULL, context, iosb, poll);
+}
+
+/* The system writes the block and the buffer before it is done with them: not before may the stack
+ * go. The wait is for the way back from the driver, some microseconds. */
+static void await(IO_STATUS_BLOCK *iosb) {
+    while (*(volatile NTSTATUS *)&iosb->Status == STATUS_PENDING)
+        os_thread_yield();
+}
+
+/* Whether such a request ends at once, with status 0. */
+static bool ends_well(enum kind kind) {
+    IO_STATUS_BLOCK iosb;
+    struct afd_poll poll;
+    HANDLE h = afd_open();
+    if (h == INVALID_HANDLE_VALUE) return false;
+    NTSTATUS st = issue(h, NULL, kind, &iosb, &poll);
+    if (st == STATUS_PENDING) {
+        afd_poll_cancel(h, &iosb);
+        await(&iosb);
+    }
+    CloseHandle(h);
+    return st == 0 && iosb.Status == 0;
+}
+
 static void make_idle_socket(void) {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int cb = sizeof at;
@@ -36,21 +72,7 @@ static void make_idle_socket(void) {
         return;
     }
     idle = afd_base_socket(s);
-}
-
-static NTSTATUS issue(HANDLE file, void *context, bool ready, IO_STATUS_BLOCK *iosb,
-                      struct afd_poll *poll) {
-    *poll = (struct afd_poll){ .timeout.QuadPart = AFD_NO_TIMEOUT,
-                               .socket = (HANDLE)idle,
-                               .events = ready ? AFD_F_SEND : AFD_F_RECEIVE };
-    return afd_poll_start(file, NULL, context, iosb, poll);
-}
-
-/* The system writes the block and the buffer before it is done with them: not before may the stack
- * go. The wait is for the way back from the driver, some microseconds. */
-static void await(IO_STATUS_BLOCK *iosb) {
-    while (*(volatile NTSTATUS *)&iosb->Status == STATUS_PENDING)
-        os_thread_yield();
+    if (ends_well(NO_TIME)) good_kind = NO_TIME;
 }
 
 bool os_packet_file_create(HANDLE *out) {
@@ -72,7 +94,7 @@ bool os_packet_file_share(HANDLE file, HANDLE *out) {
                          DUPLICATE_SAME_ACCESS))
         return false;
     /* Only a handle of the socket driver takes the request; without context it gives no packet. */
-    NTSTATUS st = issue(h, NULL, true, &iosb, &poll);
+    NTSTATUS st = issue(h, NULL, good_kind, &iosb, &poll);
     if (st == STATUS_PENDING) await(&iosb);
     if (st < 0) {
         CloseHandle(h);
@@ -90,7 +112,7 @@ bool os_packet_post(HANDLE file, void *context, bool good) {
     for (int round = 0; round < ROUNDS_MAX; round++) {
         IO_STATUS_BLOCK iosb;
         struct afd_poll poll;
-        NTSTATUS st = issue(file, context, good, &iosb, &poll);
+        NTSTATUS st = issue(file, context, good ? good_kind : FAILS, &iosb, &poll);
         if (st == STATUS_PENDING) {
             if (!good) afd_poll_cancel(file, &iosb);
             await(&iosb);
