@@ -311,18 +311,13 @@ static bool make_progress(struct lo_conn *c) {
 void lo_conn_read_socket(struct lo_conn *c) {
     uint8_t bytes[16];
     size_t got;
-    sn_status st = SN_OK;
     if (c->watch.sock == OS_SOCK_NONE) return;
     if (!lo_conn_in_use(c)) {
         lo_setup_ready(c);
         return;
     }
-    bool heard = false;
-    for (int i = 0; i < 64 && (st == SN_OK || st == SN_E_WIRE); i++) {
-        st = os_local_recv(c->watch.sock, bytes, sizeof bytes, &got, NULL, NULL);
-        heard |= st == SN_OK;
-    }
-    if (heard) lo_hub_heard(c->hub);
+    sn_status st = os_local_recv(c->watch.sock, bytes, sizeof bytes, &got, NULL, NULL);
+    if (st == SN_OK) lo_hub_heard(c->hub);
     if (st == SN_OK || st == SN_E_WIRE || st == SN_E_AGAIN) return;
     c->rx.eof = true;
     drop_socket(c);

@@ -34,6 +34,8 @@ struct frame_head {
     uint32_t len;
 };
 #define FRAME_MAGIC 0x534Eu
+#define CANCELLED ((NTSTATUS)0xC0000120) /* STATUS_CANCELLED */
+#define FRAME_MIN (sizeof(struct frame_head) + 1)
 #define FRAME_MAX (sizeof(struct frame_head) + 8 * OS_LOCAL_HANDLES_MAX + OS_LOCAL_MSG_MAX)
 
 /* For this user only. */
@@ -58,7 +60,7 @@ struct local {
     WCHAR path[PATH_MAX_W];      /* [const] */
     uint32_t count;              /* [const] */
     HANDLE instance[LISTEN_MAX]; /* NULL: could not be made, tried again by the next request */
-    uint32_t marked;             /* instances whose request came back, a bit each */
+    uint32_t marked;             /* requests that came back, a bit each; a connection has one */
 
     /* a connection */
     HANDLE pipe;    /* [const] */
@@ -544,14 +546,17 @@ static size_t frame_bytes(const struct local *l) {
     return sizeof head + 8 * (size_t)head.handles + head.len;
 }
 
-/* Takes n bytes that are known to be there. */
+/* Takes up to n bytes, of which some are known to be there. */
 static bool take_bytes(struct local *l, size_t n) {
     OVERLAPPED ov = own_call();
-    if (!ReadFile(l->pipe, l->in + l->have, (DWORD)n, NULL, &ov) &&
-        GetLastError() != ERROR_IO_PENDING)
-        return false;
-    if (await(&ov) != n) return false;
-    l->have += n;
+    l->marked = 0;
+    if (!ReadFile(l->pipe, l->in + l->have, (DWORD)n, NULL, &ov)) {
+        if (GetLastError() != ERROR_IO_PENDING) return false;
+        if (is_pending(&ov)) (void)CancelIoEx(l->pipe, &ov); /* a writer of no bytes */
+    }
+    size_t got = await(&ov);
+    if (got > n) return (NTSTATUS)ov.Internal == CANCELLED;
+    l->have += got;
     return true;
 }
 
@@ -563,6 +568,11 @@ static sn_status read_frame(struct local *l) {
         if (want == 0) return SN_E_PEER_GONE;
         if (l->have == want) return SN_OK;
         DWORD seen = 0;
+        /* Something is there, and no frame is shorter. */
+        if (l->marked != 0 && l->have < FRAME_MIN) {
+            if (!take_bytes(l, FRAME_MIN - l->have)) return SN_E_EOF;
+            continue;
+        }
         if (!PeekNamedPipe(l->pipe, l->in + l->have, (DWORD)(FRAME_MAX - l->have), &seen, NULL,
                            NULL))
             return SN_E_EOF;
