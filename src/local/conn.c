@@ -123,6 +123,7 @@ static void let_go(struct lo_conn *c) {
     c->tx.cur = NULL;
     c->tx.doomed = false;
     c->tx.unacked = c->tx.reads = (struct lo_fifo){ 0 };
+    c->tx.loud = 0;
     c->tx.irq_count = 0;
     c->tx.reads_out = 0;
     c->tx.failed = false;
@@ -148,6 +149,7 @@ static void say_goodbye(struct lo_conn *c) {
 }
 
 void lo_end_use(struct lo_conn *c) {
+    if (lo_state(c) == LO_OPEN) lo_tx_reap(c);
     lo_set_state(c, LO_ENDED);
     lo_disarm(c, &c->timer);
     lo_disarm(c, &c->ack_timer);
@@ -383,16 +385,31 @@ static void settle(struct lo_conn *c, bool failed) {
 static void post_send(struct tp_conn *tc) {
     struct lo_conn *c = lo_conn_of(tc);
     bool failed = false, more = false;
+    lo_tx_prepare(c);
     os_lock_enter(&c->tx_lock);
     if (lo_state(c) == LO_OPEN && !c->tx.failed) {
         lo_tx_progress(c);
         lo_tx_ring(c);
+        bool waits = c->tx.asks || os_u32_load_relaxed(&c->tx.busy) != 0;
+        c->tx.asks = false;
+        if (waits) os_fence_seqcst(); /* pairs with the receive side's after `heard` */
+        if (lo_tx_reap(c) && waits) {
+            lo_tx_progress(c);
+            lo_tx_ring(c);
+        }
         failed = c->tx.failed;
         more = os_u32_load_relaxed(&c->tx.more);
     }
     os_lock_leave(&c->tx_lock);
     if (more) lo_hub_again(c->hub, c->index);
     settle(c, failed);
+}
+
+static void reap(struct tp_conn *tc) {
+    struct lo_conn *c = lo_conn_of(tc);
+    os_lock_enter(&c->tx_lock);
+    if (lo_state(c) == LO_OPEN) lo_tx_reap(c);
+    os_lock_leave(&c->tx_lock);
 }
 
 static void flush_reports(struct tp_conn *tc) {
@@ -479,6 +496,7 @@ const struct tp_ops lo_ops = {
     .reject = lo_reject,
     .info = info,
     .post_send = post_send,
+    .reap = reap,
     .post_receive = post_receive,
     .poll = poll,
     .flush_reports = flush_reports,

@@ -70,6 +70,10 @@ struct lo_tx {           /* [tx_lock] */
     bool doomed; /* cur fails with doom_status when its turn to complete comes */
     sn_status doom_status;
     struct lo_fifo unacked; /* wholly written; tp_u32[0] is the number of the last slot + 1 */
+    uint32_t loud;          /* of them, or of what is done behind them, give a result */
+    bool asks;              /* one more of them than before does */
+    os_atomic_u32 wanted;   /* [tx_lock for writes] from this count of slots on an acknowledgement
+                             * completes something that gives a result, as far as is known */
     struct lo_fifo reads;   /* asked through the ring, not answered */
     uint32_t reads_out;
     struct lo_read_in *irq; /* inbound Reads, a ring of irq_cap */
@@ -101,6 +105,7 @@ struct lo_rx {                      /* [rx_lock] */
     uint32_t helps;        /* offers made */
     os_atomic_u32 help;    /* [rx_lock for writes] the word of our offer; 0: there is none */
     os_atomic_u32 stalled; /* a Send waits for a receive */
+    os_atomic_u32 heard;   /* [rx_lock for writes] the newest acknowledgement that rode on a slot */
     bool eof;              /* the peer's end of the socket is closed */
 };
 
@@ -241,6 +246,10 @@ bool lo_tx_note(struct lo_conn *c, enum lo_kind kind, uint8_t flags);
 bool lo_tx_acked(struct lo_conn *c, uint32_t count);
 /* Looks at what the peer tells of our slots; true if it was news. */
 bool lo_tx_look(struct lo_conn *c);
+/* Completes what it is known to be through with; true if there was anything. */
+bool lo_tx_reap(struct lo_conn *c);
+/* Asks for the lines of the slot that is written next. Any context. */
+void lo_tx_prepare(const struct lo_conn *c);
 /* Does the part of a Send that the peer offers; true if there was one. */
 bool lo_tx_help(struct lo_conn *c);
 /* Tells the peer how far we are, if it does not know. */

@@ -392,6 +392,21 @@ static void read_head(struct lo_rx *rx, const struct lo_slot *slot, struct lo_sl
     os_fence_copied();
 }
 
+/* What the peer is through with completes before what it did in answer is seen. If nobody waits for
+ * that it is done at the next post, after what is posted. False: that was not sent. */
+static bool hear_ack(struct lo_conn *c, uint32_t ack) {
+    if ((int32_t)(ack - os_u32_load_relaxed(&c->rx.heard)) < 0) return true;
+    os_u32_store_seqcst(&c->rx.heard, ack);
+    /* Who begins to wait says so, and then looks at what was heard. */
+    if (SN_LIKELY((int32_t)(ack - os_u32_load_seqcst(&c->tx.wanted)) < 0 &&
+                  !os_u32_load_seqcst(&c->tx.busy)))
+        return true;
+    os_lock_enter(&c->tx_lock);
+    bool sane = lo_tx_acked(c, ack);
+    os_lock_leave(&c->tx_lock);
+    return sane;
+}
+
 /* The next slot, if it is written. False if there is none, or the connection ended. */
 static bool next_slot(struct lo_conn *c, size_t *budget) {
     struct lo_rx *rx = &c->rx;
@@ -400,15 +415,9 @@ static bool next_slot(struct lo_conn *c, size_t *budget) {
     struct lo_slot h;
     if (os_u32_load_acquire(&slot->seq) != pos + 1) return false;
     read_head(rx, slot, &h);
-    if (h.ack != os_u32_load_relaxed(&c->tx.acked)) {
-        /* What the peer is through with completes before what it did in answer is seen. */
-        os_lock_enter(&c->tx_lock);
-        bool sane = lo_tx_acked(c, h.ack);
-        os_lock_leave(&c->tx_lock);
-        if (!sane) {
-            broken(c, "acknowledges what was not sent");
-            return false;
-        }
+    if (h.ack != os_u32_load_relaxed(&rx->heard) && !hear_ack(c, h.ack)) {
+        broken(c, "acknowledges what was not sent");
+        return false;
     }
     rx->data_next = rx->data;
     const uint8_t *p = slot->data;

@@ -16,6 +16,7 @@ enum {
     CHUNK = 1024 * 1024,     /* bytes copied between two looks at the token */
     BURST_BYTES = 4 * CHUNK, /* then others get their turn */
     PIECES = 32,             /* segments of local memory in one copy */
+    HEARD_MAX = 1 << 30,     /* slots that the last acknowledgement heard may be behind */
     VIA_RING = 1,            /* tp_u32[1] of a Write or Read */
     STREAMING = 4,           /* slots under way, so that the application waits for none of them */
     AHEAD = 2,               /* slots; measured: further ahead the reader takes them again */
@@ -89,6 +90,14 @@ static void fetch_ahead(struct lo_conn *c, uint32_t pos, uint32_t payload) {
         os_prefetch_write(c->mine->data + (from + i * LO_DATA_ALIGN) % LO_DATA);
 }
 
+/* A processor takes some 0.1 us to get a line for a store back from another that polls it, and need
+ * not wait for it: this is called first, and the slot is written when the line is here. */
+void lo_tx_prepare(const struct lo_conn *c) {
+    const struct lo_slot *slot = &c->mine->slots[os_u32_load_relaxed(&c->tx.pos) % LO_SLOTS];
+    os_prefetch_write((const uint8_t *)slot + LO_SLOT_BYTES / 2);
+    os_prefetch_write(slot);
+}
+
 /* The slot is complete but for what every slot says. */
 static void publish_slot(struct lo_conn *c, const struct draft *d) {
     struct lo_tx *tx = &c->tx;
@@ -123,23 +132,58 @@ bool lo_tx_note(struct lo_conn *c, enum lo_kind kind, uint8_t flags) {
 
 /* ---- what the peer knows ---- */
 
+/* Nothing that is not sent is acknowledged, so that as long as nobody waits it is never wanted.
+ * Slots written later make it no later. */
+static void note_wanted(struct lo_tx *tx) {
+    const struct tp_request *head = tx->unacked.head;
+    uint32_t never = os_u32_load_relaxed(&tx->pos) + 1;
+    os_u32_store_relaxed(&tx->wanted, head && tx->loud ? head->tp_u32[0] : never);
+}
+
+/* A request that gives a result is done, and its result waits for those of silent ones before it. */
+static void note_local(struct lo_tx *tx, bool silent) {
+    struct tp_request *last = tx->unacked.tail;
+    if (silent || !last) return;
+    tx->loud += (last->flags & TP_F_SILENT) != 0;
+    last->flags &= (uint8_t)~TP_F_SILENT;
+    note_wanted(tx);
+    tx->asks = true;
+}
+
+/* A peer that writes no slots acknowledges otherwise. What it said on its last one must not be taken
+ * for news when the numbers begin anew. */
+static void forget_old(struct lo_conn *c, uint32_t acked) {
+    uint32_t heard = os_u32_load_relaxed(&c->rx.heard);
+    if (SN_UNLIKELY((int32_t)(acked - heard) > HEARD_MAX))
+        (void)os_u32_cas_acq_rel(&c->rx.heard, &heard, acked); /* or there is news */
+}
+
 bool lo_tx_acked(struct lo_conn *c, uint32_t count) {
     struct lo_tx *tx = &c->tx;
     uint32_t acked = os_u32_load_relaxed(&tx->acked);
     if ((int32_t)(count - acked) <= 0) return true; /* known already */
     if (count - acked > os_u32_load_relaxed(&tx->pos) - acked) return false;
     os_u32_store_relaxed(&tx->acked, count);
+    forget_old(c, count);
     tx->data_tail = tx->data_end[(count - 1) % LO_SLOTS];
     struct tp_request *done[TP_DONE_BATCH];
     uint32_t n;
     do {
         for (n = 0; n < TP_DONE_BATCH && tx->unacked.head &&
                     (int32_t)(count - tx->unacked.head->tp_u32[0]) >= 0;
-             n++)
+             n++) {
             done[n] = lo_fifo_pop(&tx->unacked);
+            tx->loud -= !(done[n]->flags & TP_F_SILENT);
+        }
         if (n != 0) c->up->requests_done(c->qp, done, n);
     } while (n == TP_DONE_BATCH);
+    note_wanted(tx);
     return true;
+}
+
+bool lo_tx_reap(struct lo_conn *c) {
+    uint32_t heard = os_u32_load_relaxed(&c->rx.heard);
+    return (int32_t)(heard - os_u32_load_relaxed(&c->tx.acked)) > 0 && lo_tx_acked(c, heard);
 }
 
 void lo_tx_note_busy(struct lo_conn *c) {
@@ -157,7 +201,9 @@ static void note_failure(struct lo_conn *c, sn_status st) {
 
 bool lo_tx_look(struct lo_conn *c) {
     uint32_t count = os_u32_load_acquire(&c->theirs->consumed);
+    uint32_t heard = os_u32_load_relaxed(&c->rx.heard);
     /* What rode on a slot may be newer. */
+    if ((int32_t)(heard - count) > 0) count = heard;
     if ((int32_t)(count - os_u32_load_relaxed(&c->tx.acked)) <= 0) return false;
     if (lo_tx_acked(c, count)) return true;
     note_failure(c, SN_E_WIRE);
@@ -328,6 +374,8 @@ static void await_ack(struct lo_conn *c) {
     c->tx.cur = NULL;
     req->tp_u32[0] = os_u32_load_relaxed(&c->tx.pos);
     lo_fifo_push(&c->tx.unacked, req);
+    c->tx.loud += !(req->flags & TP_F_SILENT);
+    note_wanted(&c->tx);
 }
 
 /* ---- through the ring ---- */
@@ -602,8 +650,12 @@ static bool pull_request(struct lo_conn *c) {
         struct tp_request *req = c->up->sq_peek(c->qp);
         if (!req) return false;
         if ((req->flags & TP_F_FENCE) && tx->reads_out != 0) return false;
+        bool local = req->op == TP_OP_LOCAL, silent = req->flags & TP_F_SILENT;
         c->up->sq_advance(c->qp);
-        if (req->op == TP_OP_LOCAL) continue;
+        if (local) {
+            note_local(tx, silent);
+            continue;
+        }
         req->tp_u32[1] = c->can_copy ? 0 : VIA_RING;
         tx->cur = req;
         tx->cur_off = 0;

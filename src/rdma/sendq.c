@@ -172,10 +172,29 @@ void rd_sendq_advance(void *ctx) {
 
 /* ---- posting ---- */
 
-static sn_status admit_locked(const struct rd_sendq *sq, enum rd_request_type type) {
+static bool full(const struct rd_sendq *sq) {
+    return sq->tail - sq->head >= sq->depth;
+}
+
+static struct tp_conn *begin_call_locked(struct rd_qp *qp);
+
+/* Lock held; left meanwhile: the transport may have kept to itself what became of silent requests.
+ */
+SN_COLD static void reap_locked(struct rd_qp *qp) {
+    struct tp_conn *conn = begin_call_locked(qp);
+    if (!conn) return;
+    os_lock_leave(&qp->sq.lock);
+    if (conn->ops->reap) conn->ops->reap(conn);
+    os_u32_fetch_add_seqcst(&qp->sq.returned, 1);
+    os_lock_enter(&qp->sq.lock);
+}
+
+static sn_status admit_locked(struct rd_qp *qp, enum rd_request_type type) {
+    struct rd_sendq *sq = &qp->sq;
+    if (SN_UNLIKELY(full(sq)) && sq->mode == RD_SQ_OPEN) reap_locked(qp);
     if (sq->mode == RD_SQ_UNCONNECTED || sq->mode == RD_SQ_CLOSED) return SN_E_NOT_CONNECTED;
     if (type == RD_READ && sq->mode == RD_SQ_OPEN && sq->ord == 0) return SN_E_REQUEST;
-    return sq->tail - sq->head >= sq->depth ? SN_E_FULL : SN_OK;
+    return full(sq) ? SN_E_FULL : SN_OK;
 }
 
 SN_COLD static void flush_post_locked(struct rd_qp *qp, struct rd_fire *f) {
@@ -235,6 +254,7 @@ static struct rd_sendq_slot *begin_slot(struct rd_sendq *sq, void *context,
     s->context = context;
     s->type = (uint8_t)type;
     s->silent = (flags & RD_POST_SILENT) != 0;
+    if (s->silent) s->req.flags |= TP_F_SILENT;
     s->done = 0;
     s->invalidate_sink = (flags & RD_POST_READ_INVALIDATE) != 0 && type == RD_READ;
     return s;
@@ -271,7 +291,7 @@ static inline sn_status post_transfer(struct rd_qp *qp, void *context, const str
     if (SN_UNLIKELY(st != SN_OK)) return st;
     if (SN_UNLIKELY(inlined && total > sq->inline_bytes)) return SN_E_TOO_LONG;
     os_lock_enter(&sq->lock);
-    st = admit_locked(sq, t->type);
+    st = admit_locked(qp, t->type);
     if (SN_LIKELY(st == SN_OK)) {
         struct rd_sendq_slot *s = begin_slot(sq, context, t->type, t->op, flags, t->allowed);
         s->req.length = total;
@@ -363,7 +383,7 @@ static sn_status post_local(struct rd_qp *qp, void *context, uint32_t flags,
                             const struct local_post *p) {
     struct rd_sendq *sq = &qp->sq;
     os_lock_enter(&sq->lock);
-    sn_status st = admit_locked(sq, p->type);
+    sn_status st = admit_locked(qp, p->type);
     if (st == SN_OK) {
         struct rd_sendq_slot *s =
             begin_slot(sq, context, p->type, TP_OP_LOCAL, flags, RD_POST_FENCE);

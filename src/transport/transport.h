@@ -44,7 +44,8 @@ enum {
     TP_F_FENCE = 1,      /* starts only when all earlier Reads of the connection are complete */
     TP_F_SOLICIT = 2,    /* Send: the peer's receive completion is a solicited event */
     TP_F_INVALIDATE = 4, /* Send: the peer invalidates invalidate_token */
-    TP_F_INLINE = 8      /* Send, Write: the payload is in inline_data, sge is unused */
+    TP_F_INLINE = 8,     /* Send, Write: the payload is in inline_data, sge is unused */
+    TP_F_SILENT = 16     /* success is told to nobody: request_done may wait, see tp_ops.reap */
 };
 
 struct tp_sge {
@@ -220,6 +221,9 @@ struct tp_ops {
 
     /* New requests are in the queue. Sends what fits now, in the calling thread. */
     void (*post_send)(struct tp_conn *c);
+    /* The queue is full: request_done for what is known to be done and was not told yet, since only
+     * silent requests were among it. NULL: there is never such a thing. */
+    void (*reap)(struct tp_conn *c);
     /* A receive was posted while the stream waited for one. Cheap when it did not. */
     void (*post_receive)(struct tp_conn *c);
     /* Reads and writes what is possible now without blocking. True if anything was done. Returns

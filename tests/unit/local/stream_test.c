@@ -104,6 +104,8 @@ static void age(struct lo_conn *c) {
         os_u32_store_relaxed(&c->mine->slots[(pos + i) % LO_SLOTS].seq, pos + i + 1 - LO_SLOTS);
     os_u32_store_relaxed(&c->tx.pos, pos);
     os_u32_store_relaxed(&c->tx.acked, pos);
+    os_u32_store_relaxed(&c->tx.wanted, pos);
+    os_u32_store_relaxed(&c->rx.heard, pos);
     os_u32_store_relaxed(&c->tx.published, pos);
     c->tx.data.head = c->tx.data_tail = bytes;
     os_u32_store_relaxed(&c->rx.pos, pos);
@@ -131,6 +133,23 @@ static void numbers_begin_anew_after_the_last(void) {
     age(b);
     exchange_many(&p, 2);
     CHECK(os_u32_load_relaxed(&a->tx.pos) < 10000 && os_u32_load_relaxed(&b->tx.pos) < 10000);
+    close_pair(&p);
+}
+
+/* The peer has written no slot for long: what it said last is not mistaken for news. */
+static void acknowledgement_on_a_slot_of_long_ago_is_forgotten(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct lo_conn *a = local_of(&p.a);
+    os_lock_enter(&a->rx_lock);
+    os_u32_store_relaxed(&a->rx.heard, 0u - (1u << 30));
+    os_lock_leave(&a->rx_lock);
+    for (uint32_t i = 1; i <= 20; i++) {
+        fake_post_receive(&p.b, p.mem_b, 64);
+        fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 64, 0, 0);
+        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == i);
+    }
+    CHECK(os_u32_load_relaxed(&a->rx.heard) <= os_u32_load_relaxed(&a->tx.acked));
     close_pair(&p);
 }
 
@@ -248,6 +267,79 @@ static void polled_ping_pong_completes(void) {
         WAIT_FOR((p.a.conn->ops->poll(p.a.conn), os_u32_load_seqcst(&p.a.recv_count) == i + 1));
         CHECK_EQ(os_u32_load_seqcst(&p.a.done_count), i + 1); /* confirmed before the answer */
     }
+    close_pair(&p);
+}
+
+static void silent_sends_are_told_of_at_the_next_post_when_asked_or_at_the_end(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    for (uint32_t i = 0; i < 1000; i++) {
+        bool asked = i % 2;
+        fake_post_receive(&p.b, p.mem_b, 64);
+        fake_post(&p.a, TP_OP_SEND, TP_F_SILENT, p.mem_a, 64, 0, 0);
+        CHECK(os_u32_load_seqcst(&p.a.done_count) >= i); /* those before */
+        WAIT_FOR((p.b.conn->ops->poll(p.b.conn), os_u32_load_seqcst(&p.b.recv_count) == i + 1));
+        fake_post_receive(&p.a, p.mem_a + 64, 64);
+        fake_post(&p.b, TP_OP_SEND, TP_F_SILENT, p.mem_b, 64, 0, 0);
+        WAIT_FOR((p.a.conn->ops->poll(p.a.conn), os_u32_load_seqcst(&p.a.recv_count) == i + 1));
+        if (!asked) continue;
+        p.a.conn->ops->reap(p.a.conn);
+        CHECK_EQ(os_u32_load_seqcst(&p.a.done_count), i + 1);
+    }
+    fake_post_receive(&p.b, p.mem_b, 64);
+    fake_post_receive(&p.a, p.mem_a, 64);
+    struct fake_request *last = fake_post(&p.a, TP_OP_SEND, TP_F_SILENT, p.mem_a, 64, 0, 0);
+    WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == 1001);
+    fake_post(&p.b, TP_OP_SEND, TP_F_SILENT, p.mem_b, 64, 0, 0);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.recv_count) == 1001);
+    p.a.conn->ops->close(p.a.conn);
+    CHECK_EQ(os_u32_load_seqcst(&p.a.done_count), 1001);
+    CHECK_EQ(last->status, SN_OK);
+    close_pair(&p);
+}
+
+struct answerer {
+    struct pair *p;
+    os_atomic_u32 stop;
+};
+
+static void answer(void *arg) {
+    struct answerer *w = arg;
+    struct pair *p = w->p;
+    for (uint32_t i = 0; !os_u32_load_acquire(&w->stop);) {
+        if (os_u32_load_seqcst(&p->b.recv_count) == i) {
+            os_thread_yield();
+            continue;
+        }
+        i++;
+        fake_post(&p->b, TP_OP_SEND, TP_F_SILENT, p->mem_b, 64, 0, 0);
+    }
+}
+
+/* Whatever gives a result behind a silent Send is not held up by the Send's acknowledgement, which
+ * arrives while it is posted. */
+static void result_behind_a_silent_send_is_given(void) {
+    struct pair p;
+    open_pair(&p, 2);
+    struct answerer w = { .p = &p };
+    os_thread t;
+    CHECK_EQ(os_thread_start(&t, "answerer", answer, &w), SN_OK);
+    for (uint32_t i = 0; i < 500; i++) {
+        fake_post_receive(&p.a, p.mem_a + 64, 64);
+        fake_post_receive(&p.b, p.mem_b, 64);
+        fake_post(&p.a, TP_OP_SEND, TP_F_SILENT, p.mem_a, 64, 0, 0);
+        for (uint32_t spin = 0; spin < i; spin++)
+            os_cpu_relax();
+        if (i % 2)
+            fake_post(&p.a, TP_OP_LOCAL, 0, NULL, 0, 0, 0);
+        else
+            fake_post(&p.a, TP_OP_WRITE, 0, p.mem_a, 64, (uint64_t)(uintptr_t)(p.mem_b + 64),
+                      FAKE_REMOTE);
+        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 2 * i + 2);
+        WAIT_FOR(os_u32_load_seqcst(&p.a.recv_count) == i + 1);
+    }
+    os_u32_store_release(&w.stop, 1);
+    os_thread_join(t);
     close_pair(&p);
 }
 
@@ -570,6 +662,7 @@ static void nonsense_for_an_offer_is_refused(void) {
 
 TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_place_every_byte),
           TEST(many_requests_both_ways_complete_once), TEST(numbers_begin_anew_after_the_last),
+          TEST(acknowledgement_on_a_slot_of_long_ago_is_forgotten),
           TEST(writes_beyond_one_turn_go_on),
           TEST(write_outside_the_region_fails_and_ends_the_connection),
           TEST(read_with_a_bad_token_fails_and_ends_the_connection),
@@ -577,6 +670,8 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(send_without_receive_waits_for_one), TEST(send_without_any_receive_times_out),
           TEST(send_that_waits_is_delivered_after_the_peer_closed),
           TEST(peer_that_closes_while_its_send_waits_is_noticed), TEST(polled_ping_pong_completes),
+          TEST(silent_sends_are_told_of_at_the_next_post_when_asked_or_at_the_end),
+          TEST(result_behind_a_silent_send_is_given),
           TEST(long_sends_between_pollers_are_copied_by_both),
           TEST(part_that_the_sender_took_is_waited_for),
           TEST(nonsense_for_an_answer_to_an_offer_ends_the_connection),

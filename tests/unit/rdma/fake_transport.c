@@ -846,6 +846,12 @@ static void op_post_send(struct tp_conn *base) {
     pump(c);
 }
 
+static void op_reap(struct tp_conn *base) {
+    struct fake_conn *c = CONN(base);
+    while (c->keeps && c->inflight_count)
+        fake_finish(c, 0, SN_OK);
+}
+
 static void op_post_receive(struct tp_conn *base) {
     struct fake_conn *c = CONN(base);
     os_u32_fetch_add_relaxed(&c->post_receives, 1);
@@ -881,6 +887,7 @@ const struct tp_ops fake_ops = {
     .reject = op_reject,
     .info = op_info,
     .post_send = op_post_send,
+    .reap = op_reap,
     .post_receive = op_post_receive,
     .poll = op_poll,
     .flush_reports = op_flush_reports,

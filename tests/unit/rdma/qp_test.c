@@ -365,6 +365,25 @@ static void silent_success_frees_its_slot_without_an_entry(void) {
     rig_down(&r);
 }
 
+static void full_queue_asks_what_became_of_silent_requests(void) {
+    struct rig r;
+    rig_up(&r);
+    fake_manual(r.ca);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < RIG_DEPTH; i++)
+            CHECK_ST(send_n(&r, r.a.qp, i, 1, RD_POST_SILENT), SN_OK);
+        fake_take_requests(r.ca);
+        CHECK_ST(send_n(&r, r.a.qp, 0, 1, RD_POST_SILENT), SN_E_FULL);
+        r.ca->keeps = true;
+        CHECK_ST(send_n(&r, r.a.qp, 0, 1, RD_POST_SILENT), SN_OK);
+        r.ca->keeps = false;
+        fake_take_requests(r.ca);
+        fake_finish(r.ca, 0, SN_OK);
+        CHECK_NO_CQE(r.a.cq);
+    }
+    rig_down(&r);
+}
+
 static void silent_failure_has_an_entry(void) {
     struct rig r;
     rig_up(&r);
@@ -703,7 +722,8 @@ TEST_MAIN(
     TEST(read_with_outbound_limit_zero_is_refused), TEST(inline_send_buffer_is_free_on_return),
     TEST(inline_longer_than_asked_for_is_too_long), TEST(inline_flag_on_read_is_ignored),
     TEST(inline_unreadable_buffer_fails_the_post), TEST(initiator_completions_keep_posting_order),
-    TEST(silent_success_frees_its_slot_without_an_entry), TEST(silent_failure_has_an_entry),
+    TEST(silent_success_frees_its_slot_without_an_entry), TEST(full_queue_asks_what_became_of_silent_requests),
+          TEST(silent_failure_has_an_entry),
     TEST(error_cancels_what_is_behind_it), TEST(failed_out_of_order_keeps_its_status_in_a_flush),
     TEST(deferred_posts_start_with_the_next_undeferred), TEST(flags_reach_the_transport),
     TEST(fenced_request_waits_for_reads), TEST(receive_too_short_fails_with_zero_bytes),
