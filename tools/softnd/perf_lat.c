@@ -21,7 +21,16 @@ struct pong {
     struct perf_run *run;
     uint64_t signal_every;
     bool arrived; /* the peer's Send, or our Read */
+    bool taken;   /* the receive of number `again` is to be posted again */
+    uint32_t again;
 };
+
+/* A receive goes back to its queue behind the answer, which it would only delay. */
+static HRESULT give_back(struct pong *p) {
+    if (!p->taken) return ND_SUCCESS;
+    p->taken = false;
+    return perf_post_receive(p->e, p->q, p->again);
+}
 
 static HRESULT take(struct pong *p, const ND2_RESULT *r, uint64_t seq) {
     uint32_t i = (uint32_t)(uintptr_t)r->RequestContext;
@@ -38,7 +47,10 @@ static HRESULT take(struct pong *p, const ND2_RESULT *r, uint64_t seq) {
         p->run->own.wrong++;
     else if (p->e->params.verify && !ping_check(perf_receive_place(p->e, p->q, i), size, seq))
         p->run->own.wrong++;
-    return perf_post_receive(p->e, p->q, i);
+    HRESULT hr = give_back(p);
+    p->taken = true;
+    p->again = i;
+    return hr;
 }
 
 static HRESULT poll_results(struct pong *p, uint64_t seq) {
@@ -71,7 +83,8 @@ static HRESULT post_message(struct pong *p, uint64_t seq) {
     if (p->e->params.verb != PERF_READ && p->e->params.verify) ping_fill(at, size, seq);
     if (p->e->params.verb == PERF_WRITE) at[size - 1] = mark_of(seq);
     q->posted++;
-    return perf_post(p->e, q, slot, size, CONTEXT_TX, flags);
+    hr = perf_post(p->e, q, slot, size, CONTEXT_TX, flags);
+    return SUCCEEDED(hr) ? give_back(p) : hr;
 }
 
 /* Until the peer's message is there. *over: it has said that it sends no more instead. */

@@ -98,6 +98,25 @@ static bool is_dead_arrival(int e) {
     }
 }
 
+static sn_status get_name(os_sock s, struct os_addr *out,
+                          int (*get)(int, struct sockaddr *restrict, socklen_t *restrict)) {
+    struct sockaddr_storage sa;
+    socklen_t cb = sizeof sa;
+    if (get((int)s, (struct sockaddr *)&sa, &cb) != 0) return os_errno_status(errno);
+    return os_addr_from_sockaddr(out, &sa, cb);
+}
+
+/* Nothing is congested between two sockets of one address, and a congestion control that paces
+ * (BBR) halves a stream there. Every kernel has Reno, and every user may choose it. */
+static void spare_congestion_control(os_sock s, const struct os_addr *peer) {
+    static const char plain[] = "reno";
+    struct os_addr own;
+    if (!os_addr_is_loopback(peer) &&
+        (get_name(s, &own, getsockname) != SN_OK || !os_addr_same_ip(&own, peer)))
+        return;
+    (void)setsockopt((int)s, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
+}
+
 sn_status os_sock_accept(os_sock s, os_sock *out, struct os_addr *peer) {
     *out = OS_SOCK_NONE;
     for (;;) {
@@ -115,6 +134,7 @@ sn_status os_sock_accept(os_sock s, os_sock *out, struct os_addr *peer) {
             return SN_E_INTERNAL;
         }
         set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+        spare_congestion_control(fd, &from);
         if (peer) *peer = from;
         *out = fd;
         return SN_OK;
@@ -127,14 +147,6 @@ static bool is_connectable(const struct os_addr *a) {
     if (a->family == 0 || a->port == 0 || os_addr_is_any(a)) return false;
     if (a->family == 4) return a->ip[0] < 224;
     return a->ip[0] != 0xff;
-}
-
-static sn_status get_name(os_sock s, struct os_addr *out,
-                          int (*get)(int, struct sockaddr *restrict, socklen_t *restrict)) {
-    struct sockaddr_storage sa;
-    socklen_t cb = sizeof sa;
-    if (get((int)s, (struct sockaddr *)&sa, &cb) != 0) return os_errno_status(errno);
-    return os_addr_from_sockaddr(out, &sa, cb);
 }
 
 static sn_status connect_status(os_sock s, int e) {
@@ -165,8 +177,10 @@ sn_status os_sock_connect(os_sock s, const struct os_addr *peer) {
     _Alignas(8) uint8_t sa[OS_SOCKADDR_MAX];
     if (!is_connectable(peer)) return SN_E_NET_NAME;
     size_t cb = os_addr_to_sockaddr(peer, sa);
-    if (!inject(ENOMEM) && connect((int)s, (struct sockaddr *)(void *)sa, (socklen_t)cb) == 0)
+    if (!inject(ENOMEM) && connect((int)s, (struct sockaddr *)(void *)sa, (socklen_t)cb) == 0) {
+        spare_congestion_control(s, peer);
         return SN_OK;
+    }
     /* An interrupted connect goes on in the background like a pending one. */
     if (errno == EINTR) return SN_PENDING;
     return connect_status(s, errno);
@@ -183,7 +197,9 @@ sn_status os_sock_connect_result(os_sock s) {
     if (e != 0) return connect_status(s, e);
     /* No error and not connected: connect was never called, or its error was already taken. */
     struct os_addr peer;
-    return get_name(s, &peer, getpeername);
+    sn_status st = get_name(s, &peer, getpeername);
+    if (st == SN_OK) spare_congestion_control(s, &peer);
+    return st;
 }
 
 bool os_sock_writable(os_sock s) {

@@ -101,6 +101,23 @@ static void new_socket_is_nonblocking_and_private(void) {
     close_pair(pair);
 }
 
+static void check_congestion_control(os_sock s, const char *name) {
+    char text[16] = "";
+    socklen_t cb = sizeof text - 1;
+    CHECK_EQ(getsockopt((int)s, IPPROTO_TCP, TCP_CONGESTION, text, &cb), 0);
+    CHECK_STR(text, name);
+}
+
+static void pair_of_one_address_does_not_pace(void) {
+    for (uint16_t family = 4; family <= 6; family += 2) {
+        os_sock pair[2];
+        make_pair(family, pair);
+        check_congestion_control(pair[0], "reno");
+        check_congestion_control(pair[1], "reno");
+        close_pair(pair);
+    }
+}
+
 static void new_socket_out_of_descriptors_says_resources(void) {
     struct rlimit before, none;
     os_sock s;
@@ -568,7 +585,8 @@ static void injected_failures_come_back_as_statuses(void) {
 }
 
 TEST_MAIN(
-    TEST(new_socket_is_nonblocking_and_private), TEST(new_socket_out_of_descriptors_says_resources),
+    TEST(new_socket_is_nonblocking_and_private), TEST(pair_of_one_address_does_not_pace),
+    TEST(new_socket_out_of_descriptors_says_resources),
     TEST(data_in_pieces_arrives_in_order_both_families), TEST(read_without_room_is_refused_not_eof),
     TEST(more_pieces_than_the_limit_move_the_first_ones),
     TEST(write_into_full_socket_gives_part_then_again),
