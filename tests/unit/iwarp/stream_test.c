@@ -286,9 +286,16 @@ static void send_without_receive_waits_for_one(void) {
     close_pair(&p);
 }
 
+/* For connections from here on: nobody posts the receive in these cases, so why wait longer? */
+static void wait_briefly(bool on) {
+    test_setenv("SOFTND_IWARP_RNR_MS", on ? "300" : "3000");
+}
+
 static void send_without_any_receive_times_out(void) {
     struct pair p;
+    wait_briefly(true);
     open_pair(&p, 2);
+    wait_briefly(false);
     struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 100000, 0, 0);
     WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
     CHECK_EQ(s->status, SN_E_TIMEOUT);
@@ -306,7 +313,9 @@ static void refused_while_still_being_sent_fails_with_its_own_status(void) {
     CHECK(w->done);
     CHECK_EQ(w->status, SN_E_RIGHTS);
     close_pair(&p);
+    wait_briefly(true);
     open_pair(&p, 2);
+    wait_briefly(false);
     struct fake_request *s = fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, MEM, 0, 0);
     WAIT_FOR(os_u32_load_seqcst(&p.a.disconnected));
     CHECK(s->done);
@@ -384,7 +393,9 @@ static void small_sends_that_wait_leave_before_a_close(void) {
 
 static void peer_that_closes_while_its_send_waits_is_noticed(void) {
     struct pair p;
+    wait_briefly(true);
     open_pair_as(&p, 2, true, false);
+    wait_briefly(false);
     fake_post(&p.a, TP_OP_SEND, 0, p.mem_a, 3000, 0, 0);
     p.a.conn->ops->close(p.a.conn);
     WAIT_FOR(os_u32_load_seqcst(&p.b.disconnected));
