@@ -93,7 +93,9 @@ static void fetch_ahead(struct lo_conn *c, uint32_t pos, uint32_t payload) {
 /* A processor takes some 0.1 us to get a line for a store back from another that polls it, and need
  * not wait for it: this is called first, and the slot is written when the line is here. */
 void lo_tx_prepare(const struct lo_conn *c) {
-    const struct lo_slot *slot = &c->mine->slots[os_u32_load_relaxed(&c->tx.pos) % LO_SLOTS];
+    uint32_t pos = os_u32_load_relaxed(&c->tx.pos);
+    if (pos - os_u32_load_relaxed(&c->tx.acked) >= STREAMING) return; /* fetch_ahead has asked */
+    const struct lo_slot *slot = &c->mine->slots[pos % LO_SLOTS];
     os_prefetch_write((const uint8_t *)slot + LO_SLOT_BYTES / 2);
     os_prefetch_write(slot);
 }
@@ -374,8 +376,9 @@ static void await_ack(struct lo_conn *c) {
     c->tx.cur = NULL;
     req->tp_u32[0] = os_u32_load_relaxed(&c->tx.pos);
     lo_fifo_push(&c->tx.unacked, req);
+    bool wanted = c->tx.loud != 0; /* an earlier one is already, and this is no sooner */
     c->tx.loud += !(req->flags & TP_F_SILENT);
-    note_wanted(&c->tx);
+    if (!wanted) note_wanted(&c->tx);
 }
 
 /* ---- through the ring ---- */
