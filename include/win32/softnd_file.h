@@ -70,6 +70,14 @@ SOFTND_API void *SoftNdFileCompleteHeld(SOFTND_FILE *file, OVERLAPPED *overlappe
                                         ULONG_PTR bytes);
 SOFTND_API void SoftNdFileWake(void *held);
 
+/* For a provider's own blocking calls: a sleep like that of the waits of this library, so that the
+ * thread may lead (below). The sleeper is the calling thread's from acquire to release; NULL: no
+ * memory. Sleep returns after SoftNdFileWake of the sleeper, and at times without it; a wake that
+ * comes before it is not lost, one that comes after release does no harm. */
+SOFTND_API void *SoftNdSleeperAcquire(void);
+SOFTND_API void SoftNdSleeperSleep(void *sleeper);
+SOFTND_API void SoftNdSleeperRelease(void *sleeper);
+
 /* Lets a thread that is about to sleep in one of the waits of this library (for objects, a port, a
  * request) sleep in the provider's place instead and do its work, so that what it waits for needs
  * no other thread. One thread at a time leads, and only while no other one sleeps here. */

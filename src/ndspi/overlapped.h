@@ -41,6 +41,11 @@ void ndspi_file_refuse(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRESULT
 SN_MUST_CHECK void *ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot,
                                         HRESULT hr);
 void ndspi_file_wake(void *held);
+/* A sleep of the calling thread that ndspi_file_wake of the sleeper ends (others may, too), and in
+ * which it may lead (below). Acquire gives NULL where there is no such thing, or no memory. */
+void *ndspi_sleeper_acquire(void);
+void ndspi_sleeper_sleep(void *sleeper);
+void ndspi_sleeper_release(void *sleeper);
 /* Threads that wait may do the work of this adapter meanwhile, where the system's waits are ours;
  * before it is closed, _forget. With several adapters none is led. */
 void ndspi_lead_offer(struct rd_adapter *rd);
@@ -62,6 +67,7 @@ struct ndspi_request {
     void *slot;                     /* [const] the file's */
     uint64_t seq;                   /* [const] order of issue over all objects */
     bool chosen;                    /* [shard lock] CancelIoEx asked for this one */
+    struct ndspi_waiter *waiter;    /* [shard lock] who sleeps for this one; NULL: nobody so far */
     /* Starts the operation in the core, again after it was cancelled for another's sake. NULL: it
      * cannot be started again. */
     sn_status (*start)(struct ndspi_request *r);

@@ -56,6 +56,18 @@ void ndspi_file_wake(void *held) {
     SoftNdFileWake(held);
 }
 
+void *ndspi_sleeper_acquire(void) {
+    return SoftNdSleeperAcquire();
+}
+
+void ndspi_sleeper_sleep(void *sleeper) {
+    SoftNdSleeperSleep(sleeper);
+}
+
+void ndspi_sleeper_release(void *sleeper) {
+    SoftNdSleeperRelease(sleeper);
+}
+
 /* ---- waiting threads in the place of the engine ---- */
 
 static BOOL lead_begin(void *context) {

@@ -81,6 +81,18 @@ void ndspi_file_wake(void *held) {
     (void)held; /* the system woke everybody */
 }
 
+void *ndspi_sleeper_acquire(void) {
+    return NULL;
+}
+
+void ndspi_sleeper_sleep(void *sleeper) {
+    (void)sleeper;
+}
+
+void ndspi_sleeper_release(void *sleeper) {
+    (void)sleeper;
+}
+
 void ndspi_lead_offer(struct rd_adapter *rd) {
     (void)rd;
 }

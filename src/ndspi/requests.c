@@ -30,6 +30,12 @@ struct shard {
     uint32_t waiters;    /* [lock] threads that wait on done */
 };
 
+/* A thread in GetOverlappedResult, on its stack. */
+struct ndspi_waiter {
+    void *sleeper;
+    bool ended; /* [shard lock] the request left */
+};
+
 static struct shard shards[SHARD_COUNT];
 static os_once shards_once = OS_ONCE_INIT;
 static os_atomic_u64 next_seq; /* [atomic] */
@@ -139,17 +145,27 @@ static void give_request_back(struct ndspi_request *r) {
 
 /* ---- begin and end ---- */
 
+/* Takes the request off the table. Who is to be woken by it, or NULL. */
+static void *leave_locked(struct ndspi_request *r) {
+    struct ndspi_waiter *w = r->waiter;
+    sn_list_remove(&r->link);
+    r->waiter = NULL;
+    if (w) w->ended = true;
+    return w ? w->sleeper : NULL;
+}
+
 /* Leaves the table and tells the application, in one step for those who ask. */
 static void complete(struct ndspi_request *r, HRESULT hr) {
     struct shard *s = shard_of(r->ov);
     os_lock_enter(&s->lock);
-    sn_list_remove(&r->link);
+    void *sleeper = leave_locked(r);
     void *held = ndspi_file_complete(r->owner->file, r->ov, r->slot, hr);
     bool waited_for = s->waiters > 0;
     os_lock_leave(&s->lock);
     if (waited_for) os_cond_broadcast(&s->done);
     give_request_back(r);
     ndspi_file_wake(held); /* last: it takes the same locks as soon as it runs */
+    ndspi_file_wake(sleeper);
 }
 
 /* The core is done with the request. */
@@ -207,10 +223,11 @@ HRESULT ndspi_request_refuse(struct ndspi_request *r, HRESULT hr) {
     struct ndspi_overlapped *o = r->owner;
     struct shard *s = shard_of(r->ov);
     os_lock_enter(&s->lock);
-    sn_list_remove(&r->link);
+    void *sleeper = leave_locked(r);
     ndspi_file_refuse(o->file, r->ov, r->slot, hr);
     if (s->waiters > 0) os_cond_broadcast(&s->done);
     os_lock_leave(&s->lock);
+    ndspi_file_wake(sleeper);
     give_request_back(r);
     ndspi_object_leave(&o->obj);
     return hr;
@@ -328,10 +345,30 @@ bool ndspi_file_cancel(struct ndspi_file *f, OVERLAPPED *ov) {
 
 /* ---- results ---- */
 
-static bool is_pending(const struct shard *s, const OVERLAPPED *ov) {
+static struct ndspi_request *find_pending(const struct shard *s, const OVERLAPPED *ov) {
     SN_LIST_FOR(n, &s->list)
-    if (request_at(n)->ov == ov) return true;
-    return false;
+    if (request_at(n)->ov == ov) return request_at(n);
+    return NULL;
+}
+
+/* Waits until the request leaves, or another one of the shard does. The lock is held before and
+ * after. */
+static void sleep_for(struct shard *s, struct ndspi_request *r) {
+    struct ndspi_waiter w = { NULL, false };
+    if (!r->waiter) w.sleeper = ndspi_sleeper_acquire();
+    if (!w.sleeper) {
+        s->waiters++;
+        (void)os_cond_wait(&s->done, &s->lock, OS_FOREVER);
+        s->waiters--;
+        return;
+    }
+    r->waiter = &w;
+    while (!w.ended) {
+        os_lock_leave(&s->lock);
+        ndspi_sleeper_sleep(w.sleeper);
+        os_lock_enter(&s->lock);
+    }
+    ndspi_sleeper_release(w.sleeper);
 }
 
 HRESULT ndspi_overlapped_result(OVERLAPPED *ov, BOOL wait) {
@@ -340,12 +377,9 @@ HRESULT ndspi_overlapped_result(OVERLAPPED *ov, BOOL wait) {
     ndspi_module_hold(); /* this thread is in our code, whatever becomes of the object */
     struct shard *s = shard_of(ov);
     os_lock_enter(&s->lock);
-    bool pending;
-    while ((pending = is_pending(s, ov)) && wait) {
-        s->waiters++;
-        (void)os_cond_wait(&s->done, &s->lock, OS_FOREVER);
-        s->waiters--;
-    }
+    struct ndspi_request *pending;
+    while ((pending = find_pending(s, ov)) != NULL && wait)
+        sleep_for(s, pending);
     HRESULT hr = pending ? ND_PENDING : ndspi_file_result(ov);
     os_lock_leave(&s->lock);
     ndspi_module_drop();

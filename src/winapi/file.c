@@ -183,6 +183,18 @@ void SoftNdFileWake(void *held) {
     if (held) wa_unpark(held);
 }
 
+void *SoftNdSleeperAcquire(void) {
+    return wa_parker_acquire();
+}
+
+void SoftNdSleeperSleep(void *sleeper) {
+    (void)wa_park(sleeper, WA_NEVER);
+}
+
+void SoftNdSleeperRelease(void *sleeper) {
+    wa_parker_release(sleeper);
+}
+
 void SoftNdFileComplete(SOFTND_FILE *file, OVERLAPPED *overlapped, LONG ntstatus, ULONG_PTR bytes) {
     SoftNdFileWake(SoftNdFileCompleteHeld(file, overlapped, ntstatus, bytes));
 }
