@@ -29,7 +29,7 @@ static bool one_in(uint32_t n) {
     return below(n) == 0;
 }
 /* Around a value, or at the ends of what there is, or anything. */
-static uint32_t near(uint32_t v) {
+static uint32_t around(uint32_t v) {
     switch (below(6)) {
     case 0:
         return v - 1;
@@ -184,7 +184,7 @@ static uint64_t some_addr(void) {
 static uint32_t some_len(void) {
     static const uint32_t lens[] = { 0,    1,     8,     64,    LO_INLINE,   LO_INLINE + 1,
                                      4096, 16383, 16384, 16385, LO_DATA - 1, 300000 };
-    return one_in(8) ? near(0) : lens[below(SN_ARRAY_LEN(lens))];
+    return one_in(8) ? around(0) : lens[below(SN_ARRAY_LEN(lens))];
 }
 
 /* The pieces of a described Send: often of the size that the slot says. */
@@ -209,7 +209,7 @@ static void write_pieces(struct lo_side *side, struct lo_slot *s) {
 /* Overwrites a slot; its number is right, but rarely. */
 static void write_slot(struct lo_conn *a, uint32_t pos) {
     struct lo_slot *s = &a->mine->slots[pos % LO_SLOTS];
-    s->ack = one_in(3) ? near(os_u32_load_relaxed(&local_of(&p.b)->tx.pos))
+    s->ack = one_in(3) ? around(os_u32_load_relaxed(&local_of(&p.b)->tx.pos))
                        : os_u32_load_relaxed(&local_of(&p.b)->tx.acked);
     s->kind = (uint8_t)(one_in(12) ? any() : LO_READY + below(LO_FIN));
     s->flags = (uint8_t)(one_in(4) ? any() : below(2) * LO_F_MORE);
@@ -221,23 +221,23 @@ static void write_slot(struct lo_conn *a, uint32_t pos) {
     for (uint32_t i = 0; i < LO_INLINE; i++)
         s->data[i] = (uint8_t)any();
     if (s->kind == LO_SEND_AT) write_pieces(a->mine, s);
-    os_u32_store_release(&s->seq, one_in(20) ? near(pos + 1) : pos + 1);
+    os_u32_store_release(&s->seq, one_in(20) ? around(pos + 1) : pos + 1);
 }
 
 static void write_words(struct lo_conn *a, struct lo_conn *b) {
     struct lo_side *s = a->mine;
     switch (below(8)) {
     case 0:
-        os_u32_store_release(&s->consumed, near(os_u32_load_relaxed(&b->tx.pos)));
+        os_u32_store_release(&s->consumed, around(os_u32_load_relaxed(&b->tx.pos)));
         break;
     case 1:
-        os_u32_store_relaxed(&s->err_slot, near(0));
+        os_u32_store_relaxed(&s->err_slot, around(0));
         os_u32_store_relaxed(&s->err_status, one_in(2) ? any() : below(64) | below(2) << 16);
-        os_u32_store_release(&s->status, one_in(2) ? LO_ST_ERROR : near(LO_ST_OPEN));
+        os_u32_store_release(&s->status, one_in(2) ? LO_ST_ERROR : around(LO_ST_OPEN));
         break;
     case 2: /* an offer */
-        os_u32_store_relaxed(&s->help_slot, near(os_u32_load_relaxed(&b->tx.pos)));
-        os_u32_store_relaxed(&s->help_off, near(0));
+        os_u32_store_relaxed(&s->help_slot, around(os_u32_load_relaxed(&b->tx.pos)));
+        os_u32_store_relaxed(&s->help_off, around(0));
         os_u32_store_relaxed(&s->help_len, some_len());
         os_u32_store_relaxed(&s->help_token, some_token());
         os_u64_store_relaxed(&s->help_addr, some_addr());
