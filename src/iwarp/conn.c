@@ -303,8 +303,8 @@ static void ready_stream(struct iw_conn *c, uint32_t events) {
     bool stalled = os_u32_load_relaxed(&c->rx.stalled);
     if (stalled)
         iw_rx_read_ahead(c);
-    else
-        iw_rx_progress(c);
+    else if (iw_rx_progress(c) && c->rx.streams)
+        tp_engine_streams(c->eng);
     os_lock_enter(&c->tx_lock);
     if (stalled && (events & OS_POLL_HUP)) iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
     after_rx(c, true);

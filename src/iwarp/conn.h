@@ -139,6 +139,7 @@ struct iw_rx { /* [rx_lock] */
     sn_status fault_status; /* what the connection ends with */
     bool eof;               /* the peer's FIN was read */
     bool much;              /* the last turn brought more than a few small messages */
+    bool streams;           /* it was part of a long stream */
     uint8_t *held;          /* bytes read but not looked at: before complete(), or while stalled */
     size_t held_len;
     uint8_t *bounce; /* payload with a CRC, on its way into place; NULL until first needed */

@@ -875,7 +875,8 @@ bool iw_rx_progress(struct iw_conn *c) {
     }
     rx->much = BURST_BYTES - budget >= STAGE_MEDIUM;
     /* The sooner its sender may let go of the bytes, the faster a stream is. */
-    if (BURST_BYTES - budget >= LONG_TURN && running(c)) os_sock_ack_now(c->watch.sock);
+    rx->streams = BURST_BYTES - budget >= LONG_TURN && running(c);
+    if (rx->streams) os_sock_ack_now(c->watch.sock);
     return budget != BURST_BYTES;
 }
 

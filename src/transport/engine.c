@@ -41,6 +41,7 @@ enum {
 #define FULL_NS (1 * OS_NS_PER_MS)
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
 #define QUIET_NS (500 * 1000ull)            /* between two looks at sockets that are all quiet */
+#define STREAM_NS (100 * 1000ull)            /* the thread looks for what follows before it sleeps */
 #define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
 
 struct slot {
@@ -59,11 +60,12 @@ struct tp_engine {
     os_atomic_u32 watches;       /* [lock for writes] */
     os_atomic_u32 loud;          /* [lock for writes] of them, those that are not quiet */
     os_atomic_u64 quiet_look_ns; /* the last */
-    os_atomic_ptr source;        /* struct tp_source, set once */
-    struct sn_list timers;       /* [lock] armed, unsorted */
-    uint64_t next_deadline;      /* [lock] no timer is due before it */
-    uint64_t sleeping_until;     /* [lock] 0: the thread is awake or parked */
-    bool started;                /* [lock] */
+    os_atomic_u64 stream_until_ns;
+    os_atomic_ptr source;    /* struct tp_source, set once */
+    struct sn_list timers;   /* [lock] armed, unsorted */
+    uint64_t next_deadline;  /* [lock] no timer is due before it */
+    uint64_t sleeping_until; /* [lock] 0: the thread is awake or parked */
+    bool started;            /* [lock] */
     os_thread thread;
     os_atomic_u32 stop;
     os_atomic_u32 park;      /* bumped to end a park */
@@ -229,6 +231,10 @@ static void make_hot(struct tp_engine *eng, struct tp_hot *hot) {
     os_lock_leave(&eng->lock);
 }
 
+void tp_engine_streams(struct tp_engine *eng) {
+    os_u64_store_relaxed(&eng->stream_until_ns, os_now_ns() + STREAM_NS);
+}
+
 void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results) {
     if (count_if_hot(eng, hot, results)) return;
     uint32_t streak = os_u32_load_relaxed(&hot->full_streak) + results;
@@ -288,6 +294,7 @@ static uint64_t sleep_length(struct tp_engine *eng) {
     os_lock_enter(&eng->lock);
     uint64_t now = os_now_ns(), deadline = eng->next_deadline;
     uint64_t length = deadline == OS_FOREVER ? OS_FOREVER : deadline > now ? deadline - now : 0;
+    if (now < os_u64_load_relaxed(&eng->stream_until_ns)) length = 0;
     eng->sleeping_until = deadline;
     os_lock_leave(&eng->lock);
     return length;

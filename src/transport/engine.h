@@ -42,6 +42,9 @@ void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot, bool did)
 /* It was polled and gave so many results: a hot queue stays hot, and one that gives often, without
  * being armed in between, becomes hot. Any thread. */
 void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results);
+/* A long stream arrives in the engine's thread, where the application does not look by itself: each
+ * sleep between two of its pieces would cost a wake-up, and the computing thread a turn. */
+void tp_engine_streams(struct tp_engine *eng);
 /* The queue armed a notification or is going away: no longer hot. */
 void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot);
 /* Serves every socket that is ready, without blocking. True if anything was done. */

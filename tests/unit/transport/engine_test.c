@@ -161,6 +161,25 @@ static void rare_polls_give_the_engine_back(void) {
     tp_engine_destroy(eng);
 }
 
+/* Whether it still looks or sleeps again when the next piece comes. */
+static void streams_are_served_while_it_looks_and_after_it(void) {
+    struct tp_engine *eng;
+    struct bell bell;
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    bell_up(&bell, eng);
+    for (int i = 0; i < 200; i++) {
+        uint64_t end = os_now_ns() + LIMIT_NS;
+        tp_engine_streams(eng);
+        os_u32_store_relaxed(&bell.seen, 0);
+        spin_ns((uint64_t)i * 1000); /* up to twice the time that it looks */
+        bell_ring(&bell);
+        while (!os_u32_load_acquire(&bell.seen))
+            CHECK(os_now_ns() < end);
+    }
+    bell_down(&bell);
+    tp_engine_destroy(eng);
+}
+
 /* ---- leaders ---- */
 
 /* Waits in a row until the engine lets us lead. */
@@ -232,6 +251,7 @@ static void leader_ends_when_somebody_polls_hard(void) {
 TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(results_in_a_row_make_a_queue_hot),
           TEST(polls_with_time_between_leave_it_cold), TEST(rare_polls_give_the_engine_back),
           TEST(polls_that_read_a_stream_make_a_queue_hot),
+          TEST(streams_are_served_while_it_looks_and_after_it),
           TEST(leader_serves_the_sockets_and_its_deadline_holds),
           TEST(leader_that_leaves_gives_the_engine_back),
           TEST(leader_ends_when_somebody_polls_hard))
