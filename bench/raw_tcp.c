@@ -11,6 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* BENCH_CONGESTION names another congestion control than the system's default. */
+static void choose_congestion_control(int s) {
+    const char *name = getenv("BENCH_CONGESTION");
+    if (name && setsockopt(s, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)))
+        DIE("no congestion control %s", name);
+}
+
 static void connected_pair(int *a, int *b) {
     struct sockaddr_in sin = { .sin_family = AF_INET };
     socklen_t len = sizeof sin;
@@ -27,6 +34,7 @@ static void connected_pair(int *a, int *b) {
         int s = i ? *a : *b;
         setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         fcntl(s, F_SETFL, O_NONBLOCK);
+        choose_congestion_control(s);
     }
 }
 

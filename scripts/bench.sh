@@ -210,6 +210,8 @@ iperf_gbs() {
 floor_of() { on_a timeout -k 1 60 "$floor" "$1"; }
 # bench_floor pins its two processes itself, so it must be allowed both cores.
 floor_both() { timeout -k 1 60 "$floor" "$1"; }
+# The same as our own sockets have: Reno, not the system's default.
+floor_reno() { BENCH_CONGESTION=reno floor_both "$1"; }
 
 # ---- what is measured ----
 
@@ -254,10 +256,12 @@ define_rows() {
         row "tcp 64 B $verb one-way" us "tcp_${verb}_lat" "libfabric tcp" fi_tcp_lat lower 0.65
         row "tcp 64 B $verb one-way" us "tcp_${verb}_lat" "UCX tcp" ucx_tcp_lat lower
     done
+    row "tcp 64 B send one-way" us tcp_send_lat "raw TCP, polled, Reno" raw_reno_lat lower
     row "tcp 64 B send one-way" us tcp_send_lat "sockperf, polled" sockperf_lat lower
     row "tcp 64 B read" us tcp_read_lat "raw TCP, polled, round trip" raw_rtt lower
     for verb in write read; do
         row "tcp 1 MiB $verb" GB/s "tcp_${verb}_bw" "raw TCP" raw_bw higher 0.97
+        row "tcp 1 MiB $verb" GB/s "tcp_${verb}_bw" "raw TCP, Reno" raw_reno_bw higher
         row "tcp 1 MiB $verb" GB/s "tcp_${verb}_bw" "UCX tcp" ucx_tcp_bw higher 1.0
         row "tcp 1 MiB $verb, CRC" GB/s "tcp_${verb}_bw_crc" "raw TCP" raw_bw higher 0.8
     done
@@ -305,7 +309,9 @@ define_rows() {
 measure_raw() {
     measure raw_lat floor_both tcp_latency
     want raw_rtt && grep '^raw_lat ' "$values" | tail -1 | awk '{ print "raw_rtt", 2 * $2 }' >>"$values"
+    measure raw_reno_lat floor_reno tcp_latency
     measure raw_bw floor_both tcp_stream
+    measure raw_reno_bw floor_reno tcp_stream
     measure raw_blocking_lat floor_both tcp_blocking_latency
     measure line_lat floor_both line_latency
     measure copy_warm floor_of copy_warm
