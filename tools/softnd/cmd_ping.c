@@ -173,7 +173,7 @@ static HRESULT run(struct client *c) {
         if (c->count && c->sent == c->count) break;
         next += interval_ns;
         while (interval_ns && sys_now_ns() < next && !sys_stop_requested())
-            sys_sleep_ns(next - sys_now_ns());
+            sys_sleep_until(next);
         if (sys_now_ns() > next) next = sys_now_ns();
     }
     return hr == E_ABORT ? ND_SUCCESS : hr;

@@ -271,7 +271,7 @@ static HRESULT hold(struct perf_client *c) {
 
     if (!c->hold_ns) return ND_SUCCESS;
     while (now - start < c->hold_ns && !sys_stop_requested()) {
-        sys_sleep_ns(c->hold_ns - (now - start));
+        sys_sleep_until(start + c->hold_ns);
         now = sys_now_ns();
     }
     c->heading.idle_seconds = (double)(now - start) / 1e9;

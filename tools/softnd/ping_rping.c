@@ -171,7 +171,7 @@ static HRESULT run_client(struct client *c) {
         if (o->count && c->sent == o->count) break;
         next += interval_ns;
         while (interval_ns && sys_now_ns() < next && !sys_stop_requested())
-            sys_sleep_ns(next - sys_now_ns());
+            sys_sleep_until(next);
         if (sys_now_ns() > next) next = sys_now_ns();
     }
     return ND_SUCCESS;

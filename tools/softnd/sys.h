@@ -14,7 +14,8 @@
 #define SYS_PATH_MAX 4096
 
 uint64_t sys_now_ns(void); /* monotonic */
-void sys_sleep_ns(uint64_t ns);
+/* Until then by sys_now_ns; not at all if that has passed. A signal to stop ends it early. */
+void sys_sleep_until(uint64_t ns);
 uint64_t sys_cpu_ns(void);       /* that this process has used, all threads */
 uint64_t sys_memory_bytes(void); /* of its own that it has in memory; 0 if not known */
 

@@ -29,10 +29,10 @@ uint64_t sys_now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void sys_sleep_ns(uint64_t ns) {
+void sys_sleep_until(uint64_t ns) {
     struct timespec t = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
-    nanosleep(&t, NULL); /* a signal ends it early, which is wanted */
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
 uint64_t sys_cpu_ns(void) {

@@ -33,12 +33,12 @@ uint64_t sys_now_ns(void) {
 }
 
 /* In slices, since the console handler runs on a thread of its own and cannot end a sleep. */
-void sys_sleep_ns(uint64_t ns) {
-    uint64_t end = sys_now_ns() + ns, now;
+void sys_sleep_until(uint64_t ns) {
+    uint64_t now;
     LONG before = stop_count;
 
-    while ((now = sys_now_ns()) < end && stop_count == before) {
-        uint64_t ms = (end - now + 999999u) / 1000000u;
+    while ((now = sys_now_ns()) < ns && stop_count == before) {
+        uint64_t ms = (ns - now + 999999u) / 1000000u;
         Sleep(ms > 100 ? 100 : (DWORD)ms);
     }
 }

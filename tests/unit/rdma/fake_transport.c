@@ -760,7 +760,7 @@ static sn_status op_complete(struct tp_conn *base, uint32_t ird, uint32_t ord) {
     if (st != SN_OK) return st;
     c->setup.ird = ird;
     c->setup.ord = ord;
-    c->completed = true;
+    os_u32_store_release(&c->completed, 1);
     os_u32_store_release(&c->open, 1);
     add_event(EV_ESTABLISHED, c->peer, NULL, SN_OK);
     if (fake.early) fake_run();
@@ -783,7 +783,7 @@ static sn_status op_accept(struct tp_conn *base, const struct tp_setup *setup) {
     if (st != SN_OK) return st;
     os_lock_enter(&c->event_lock);
     set_setup(c, setup);
-    c->accepted = true;
+    os_u32_store_release(&c->accepted, 1);
     os_lock_leave(&c->event_lock);
     tell(c->peer, c);
     add_event(EV_REPLY, c->peer, NULL, SN_OK);
@@ -810,15 +810,15 @@ static bool silence(struct fake_conn *c) {
 
 static void tell_peer_of_end(struct fake_conn *c) {
     struct fake_conn *p = c->peer;
-    if (c->active && c->completed)
+    if (c->active && os_u32_load_relaxed(&c->completed))
         add_event(EV_DISCONNECTED, p, NULL, SN_OK);
-    else if (c->active && p->accepted)
+    else if (c->active && os_u32_load_acquire(&p->accepted))
         add_event(EV_ESTABLISHED, p, NULL, SN_E_REFUSED);
     else if (c->active)
         add_event(EV_ABANDONED, p, NULL, SN_OK);
-    else if (!c->accepted)
+    else if (!os_u32_load_relaxed(&c->accepted))
         add_event(EV_REPLY, p, NULL, SN_E_REFUSED);
-    else if (p->completed)
+    else if (os_u32_load_acquire(&p->completed))
         add_event(EV_DISCONNECTED, p, NULL, SN_OK);
 }
 

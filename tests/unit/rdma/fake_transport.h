@@ -38,7 +38,8 @@ struct fake_conn {
     os_atomic_u32 waiting; /* a Send of the peer waits for a receive here */
     os_atomic_u32 manual;
     bool keeps; /* what was taken is done when the core asks what became of it */
-    bool accepted, rejected, completed;
+    bool rejected;
+    os_atomic_u32 accepted, completed; /* the other end looks at them when it is closed */
     bool gone_before_answer;
     const struct tp_upcalls *up;
     void *owner, *qp;
