@@ -116,6 +116,7 @@ wait_port() {
 # start COMMAND...: the serving end, in the background; sets SERVER.
 start() {
     rm -f "$work"/client.*
+    : >"$work/server.out" >"$work/server.err" # nobody reads what another server said
     # No function here: it would be a shell in between, which a signal ends without its command.
     taskset -c "$core_b" timeout -k 1 120 "$@" >"$work/server.out" 2>"$work/server.err" &
     SERVER=$!
