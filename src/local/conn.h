@@ -76,7 +76,7 @@ struct lo_tx {           /* [tx_lock] */
                              * completes something that gives a result, as far as is known */
     struct lo_fifo reads;   /* asked through the ring, not answered */
     uint32_t reads_out;
-    struct lo_read_in *irq; /* inbound Reads, a ring of irq_cap */
+    struct lo_read_in *irq;                /* inbound Reads, a ring of irq_cap */
     uint32_t irq_cap, irq_head, irq_count; /* head: below cap */
 
     bool bell;               /* something was written since the peer was told */

@@ -142,7 +142,7 @@ static void note_wanted(struct lo_tx *tx) {
     os_u32_store_relaxed(&tx->wanted, head && tx->loud ? head->tp_u32[0] : never);
 }
 
-/* A request that gives a result is done, and its result waits for those of silent ones before it. */
+/* A request that gives a result is done; the result waits for those of silent ones before it. */
 static void note_local(struct lo_tx *tx, bool silent) {
     struct tp_request *last = tx->unacked.tail;
     if (silent || !last) return;
@@ -152,8 +152,8 @@ static void note_local(struct lo_tx *tx, bool silent) {
     tx->asks = true;
 }
 
-/* A peer that writes no slots acknowledges otherwise. What it said on its last one must not be taken
- * for news when the numbers begin anew. */
+/* A peer that writes no slots acknowledges otherwise. What it said on its last one must not be
+ * taken for news when the numbers begin anew. */
 static void forget_old(struct lo_conn *c, uint32_t acked) {
     uint32_t heard = os_u32_load_relaxed(&c->rx.heard);
     if (SN_UNLIKELY((int32_t)(acked - heard) > HEARD_MAX))

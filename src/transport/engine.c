@@ -41,7 +41,7 @@ enum {
 #define FULL_NS (1 * OS_NS_PER_MS)
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
 #define QUIET_NS (500 * 1000ull)            /* between two looks at sockets that are all quiet */
-#define STREAM_NS (100 * 1000ull)            /* the thread looks for what follows before it sleeps */
+#define STREAM_NS (100 * 1000ull)           /* the thread looks for what follows before it sleeps */
 #define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
 
 struct slot {

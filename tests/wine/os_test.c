@@ -934,6 +934,33 @@ static void local_queue_without_room_loses_nothing(void) {
     close_pair(s);
 }
 
+/* A connection whose other end is a bare pipe; it is watched. */
+struct bare {
+    struct os_poller *poller;
+    os_sock listener, sock;
+    HANDLE other;
+};
+
+static struct bare bare_up(void) {
+    char path[128];
+    const char *name = fresh_name();
+    struct bare b = { .poller = new_poller() };
+    CHECK_EQ(os_local_listen(name, 0, &b.listener), SN_OK);
+    snprintf(path, sizeof path, "\\\\.\\pipe\\%s", name);
+    b.other = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_EXISTING, 0, NULL);
+    CHECK(b.other != INVALID_HANDLE_VALUE);
+    CHECK_EQ(os_local_accept(b.listener, &b.sock), SN_OK);
+    CHECK_EQ(os_poller_add(b.poller, b.sock, 1, OS_POLL_IN), SN_OK);
+    return b;
+}
+
+static void bare_down(struct bare *b) {
+    CloseHandle(b->other);
+    os_poller_destroy(b->poller);
+    os_sock_close(b->sock, false);
+    os_sock_close(b->listener, false);
+}
+
 /* What the same user writes into the pipe beside us. */
 static void local_peer_that_writes_nonsense_is_gone(void) {
     static const struct {
@@ -945,64 +972,42 @@ static void local_peer_that_writes_nonsense_is_gone(void) {
         { "\x4E\x53\x00\x00\xFF\xFF\xFF\xFFx", 9 },
         { "\x4E\x53\x00\x00\x00\x00\x00\x00x", 9 }, /* no bytes */
     };
-    char path[128], in[64];
+    char in[64];
     size_t got;
     DWORD n;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        os_sock listener, s;
-        struct os_poller *p = new_poller();
+        struct bare b = bare_up();
         struct os_poll_event ev[1];
-        const char *name = fresh_name();
-        CHECK_EQ(os_local_listen(name, 0, &listener), SN_OK);
-        snprintf(path, sizeof path, "\\\\.\\pipe\\%s", name);
-        HANDLE h = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_EXISTING, 0, NULL);
-        CHECK(h != INVALID_HANDLE_VALUE);
-        CHECK_EQ(os_local_accept(listener, &s), SN_OK);
-        CHECK_EQ(os_poller_add(p, s, 1, OS_POLL_IN), SN_OK);
         /* A part is no message, and does not keep the poller busy. */
-        CHECK(WriteFile(h, "\x4E\x53", 2, &n, NULL));
-        CHECK_EQ(os_poller_wait(p, ev, 1, 20 * SECOND), 1);
-        CHECK_EQ(os_local_recv(s, in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
-        CHECK_EQ(os_poller_wait(p, ev, 1, 5 * OS_NS_PER_MS), 0);
-        CHECK(WriteFile(h, bad[i].bytes + 2, (DWORD)bad[i].len - 2, &n, NULL));
-        CHECK_EQ(os_local_recv(s, in, sizeof in, &got, NULL, NULL), SN_E_PEER_GONE);
-        CloseHandle(h);
-        os_poller_destroy(p);
-        os_sock_close(s, false);
-        os_sock_close(listener, false);
+        CHECK(WriteFile(b.other, "\x4E\x53", 2, &n, NULL));
+        CHECK_EQ(os_poller_wait(b.poller, ev, 1, 20 * SECOND), 1);
+        CHECK_EQ(os_local_recv(b.sock, in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
+        CHECK_EQ(os_poller_wait(b.poller, ev, 1, 5 * OS_NS_PER_MS), 0);
+        CHECK(WriteFile(b.other, bad[i].bytes + 2, (DWORD)bad[i].len - 2, &n, NULL));
+        CHECK_EQ(os_local_recv(b.sock, in, sizeof in, &got, NULL, NULL), SN_E_PEER_GONE);
+        bare_down(&b);
     }
 }
 
 /* A report may be older than the last look, and a writer may write no bytes. */
 static void local_report_with_nothing_behind_it_is_again(void) {
-    os_sock listener, s;
-    char path[128], in[8];
+    char in[8];
     size_t got;
     DWORD n;
-    struct os_poller *p = new_poller();
+    struct bare b = bare_up();
     struct os_poll_event ev[1];
-    const char *name = fresh_name();
-    CHECK_EQ(os_local_listen(name, 0, &listener), SN_OK);
-    snprintf(path, sizeof path, "\\\\.\\pipe\\%s", name);
-    HANDLE h = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_EXISTING, 0, NULL);
-    CHECK(h != INVALID_HANDLE_VALUE);
-    CHECK_EQ(os_local_accept(listener, &s), SN_OK);
-    CHECK_EQ(os_poller_add(p, s, 1, OS_POLL_IN), SN_OK);
     for (int round = 0; round < 3; round++) {
-        CHECK(WriteFile(h, "\x4E\x53\x00\x00\x01\x00\x00\x00x", 9, &n, NULL));
-        if (round != 0) CHECK_EQ(os_poller_wait(p, ev, 1, 20 * SECOND), 1);
-        CHECK_EQ(os_local_recv(s, in, sizeof in, &got, NULL, NULL), SN_OK);
+        CHECK(WriteFile(b.other, "\x4E\x53\x00\x00\x01\x00\x00\x00x", 9, &n, NULL));
+        if (round != 0) CHECK_EQ(os_poller_wait(b.poller, ev, 1, 20 * SECOND), 1);
+        CHECK_EQ(os_local_recv(b.sock, in, sizeof in, &got, NULL, NULL), SN_OK);
         CHECK_EQ(in[0], 'x');
-        if (round == 0) CHECK_EQ(os_poller_wait(p, ev, 1, 20 * SECOND), 1);
-        CHECK_EQ(os_local_recv(s, in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
-        CHECK(WriteFile(h, "", 0, &n, NULL));
-        CHECK(os_poller_wait(p, ev, 1, 0) <= 1);
-        CHECK_EQ(os_local_recv(s, in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
+        if (round == 0) CHECK_EQ(os_poller_wait(b.poller, ev, 1, 20 * SECOND), 1);
+        CHECK_EQ(os_local_recv(b.sock, in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
+        CHECK(WriteFile(b.other, "", 0, &n, NULL));
+        CHECK(os_poller_wait(b.poller, ev, 1, 0) <= 1);
+        CHECK_EQ(os_local_recv(b.sock, in, sizeof in, &got, NULL, NULL), SN_E_AGAIN);
     }
-    CloseHandle(h);
-    os_poller_destroy(p);
-    os_sock_close(s, false);
-    os_sock_close(listener, false);
+    bare_down(&b);
 }
 
 static void local_close_gives_the_rest_then_eof(void) {
@@ -1243,7 +1248,6 @@ TEST_MAIN(
     TEST(local_name_is_taken_until_closed), TEST(local_queue_that_is_full_says_again),
     TEST(local_peer_is_this_process_and_user), TEST(local_messages_keep_their_bounds),
     TEST(local_queue_without_room_loses_nothing), TEST(local_peer_that_writes_nonsense_is_gone),
-          TEST(local_report_with_nothing_behind_it_is_again),
-    TEST(local_close_gives_the_rest_then_eof), TEST(local_handle_arrives_usable),
-    TEST(local_listener_is_reported_for_each_that_connects), TEST(local_sockets_leave_no_handle),
-    TEST(local_peer_process_that_is_killed_is_seen))
+    TEST(local_report_with_nothing_behind_it_is_again), TEST(local_close_gives_the_rest_then_eof),
+    TEST(local_handle_arrives_usable), TEST(local_listener_is_reported_for_each_that_connects),
+    TEST(local_sockets_leave_no_handle), TEST(local_peer_process_that_is_killed_is_seen))

@@ -2,7 +2,7 @@
  *
  * The I/O half end to end over loopback: two connections in one process, each with a fake core.
  */
-#include "fake_core.h"
+#include "fake_wait.h"
 #include "iwarp/conn.h"
 #include "os/prim/thread.h"
 #include "support/portable.h"
@@ -27,15 +27,6 @@ static void on_request(void *ctx, struct tp_conn *conn) {
     os_ptr_store_release(&p->request, conn);
 }
 static const struct tp_listener_upcalls listener_up = { on_request };
-
-#define WAIT_FOR(cond)                                                                             \
-    do {                                                                                           \
-        uint64_t wait_end = os_now_ns() + 10000 * OS_NS_PER_MS;                                    \
-        while (!(cond)) {                                                                          \
-            if (os_now_ns() > wait_end) FAIL("timed out waiting for %s", #cond);                   \
-            os_thread_yield();                                                                     \
-        }                                                                                          \
-    } while (0)
 
 /* Keeps the passive side from its stream, as a machine does that has other things to do. */
 static void hold_passive(void *arg) {
@@ -178,31 +169,10 @@ static void operations_of_all_sizes_place_every_byte(void) {
     close_pair(&p);
 }
 
-static void exchange_many(struct pair *p, int rounds) {
-    for (int round = 0; round < rounds; round++) {
-        uint32_t a0 = os_u32_load_seqcst(&p->a.done_count);
-        uint32_t b0 = os_u32_load_seqcst(&p->b.done_count);
-        for (int i = 0; i < 100; i++) {
-            fake_post_receive(&p->a, p->mem_a + 4096, 2048);
-            fake_post_receive(&p->b, p->mem_b + 4096, 2048);
-        }
-        for (int i = 0; i < 100; i++) {
-            fake_post(&p->a, TP_OP_SEND, 0, p->mem_a, (uint32_t)(i * 17) % 2048, 0, 0);
-            fake_post(&p->b, TP_OP_SEND, 0, p->mem_b, (uint32_t)(i * 13) % 2048, 0, 0);
-            if (i % 3 == 0)
-                fake_post(&p->a, TP_OP_READ, i % 2 ? TP_F_FENCE : 0, p->mem_a + 8192, 70000,
-                          (uint64_t)(uintptr_t)p->mem_b, FAKE_REMOTE);
-            if (i % 5 == 0) fake_post(&p->b, TP_OP_LOCAL, TP_F_FENCE, NULL, 0, 0, 0);
-        }
-        WAIT_FOR(os_u32_load_seqcst(&p->a.done_count) == a0 + 134);
-        WAIT_FOR(os_u32_load_seqcst(&p->b.done_count) == b0 + 120);
-    }
-}
-
 static void many_requests_both_ways_complete_once(void) {
     struct pair p;
     open_pair(&p, 2);
-    exchange_many(&p, TEST_ROUNDS(20));
+    fake_exchange_many(&p.a, p.mem_a, &p.b, p.mem_b, TEST_ROUNDS(20));
     close_pair(&p);
 }
 
@@ -240,7 +210,7 @@ static void numbers_begin_anew_after_the_last(void) {
              !os_u32_load_acquire(&a->hello_due) && !os_u32_load_acquire(&b->hello_due));
     age(a);
     age(b);
-    exchange_many(&p, 4);
+    fake_exchange_many(&p.a, p.mem_a, &p.b, p.mem_b, 4);
     check_new(a, true);
     check_new(b, false);
     close_pair(&p);

@@ -9,7 +9,7 @@
 #include "os/prim/thread.h"
 #include "support/portable.h"
 #include "support/testing.h"
-#include "unit/iwarp/fake_core.h"
+#include "unit/iwarp/fake_wait.h"
 
 enum { MEM = 8 << 20 };
 
@@ -29,15 +29,6 @@ static inline void on_request(void *ctx, struct tp_conn *conn) {
     os_ptr_store_release(&p->request, conn);
 }
 static const struct tp_listener_upcalls listener_up = { on_request };
-
-#define WAIT_FOR(cond)                                                                             \
-    do {                                                                                           \
-        uint64_t wait_end = os_now_ns() + 20000 * OS_NS_PER_MS;                                    \
-        while (!(cond)) {                                                                          \
-            if (os_now_ns() > wait_end) FAIL("timed out waiting for %s", #cond);                   \
-            os_thread_yield();                                                                     \
-        }                                                                                          \
-    } while (0)
 
 static inline struct tp_shared_slot *share_slot(struct tp_share *s, uint32_t token) {
     struct tp_share_head *head = s->base;

@@ -62,31 +62,10 @@ static void operations_of_all_sizes_place_every_byte(void) {
     close_pair(&p);
 }
 
-static void exchange_many(struct pair *p, int rounds) {
-    for (int round = 0; round < rounds; round++) {
-        uint32_t a0 = os_u32_load_seqcst(&p->a.done_count);
-        uint32_t b0 = os_u32_load_seqcst(&p->b.done_count);
-        for (int i = 0; i < 100; i++) {
-            fake_post_receive(&p->a, p->mem_a + 4096, 2048);
-            fake_post_receive(&p->b, p->mem_b + 4096, 2048);
-        }
-        for (int i = 0; i < 100; i++) {
-            fake_post(&p->a, TP_OP_SEND, 0, p->mem_a, (uint32_t)(i * 17) % 2048, 0, 0);
-            fake_post(&p->b, TP_OP_SEND, 0, p->mem_b, (uint32_t)(i * 13) % 2048, 0, 0);
-            if (i % 3 == 0)
-                fake_post(&p->a, TP_OP_READ, i % 2 ? TP_F_FENCE : 0, p->mem_a + 8192, 70000,
-                          (uint64_t)(uintptr_t)p->mem_b, FAKE_REMOTE);
-            if (i % 5 == 0) fake_post(&p->b, TP_OP_LOCAL, TP_F_FENCE, NULL, 0, 0, 0);
-        }
-        WAIT_FOR(os_u32_load_seqcst(&p->a.done_count) == a0 + 134);
-        WAIT_FOR(os_u32_load_seqcst(&p->b.done_count) == b0 + 120);
-    }
-}
-
 static void many_requests_both_ways_complete_once(void) {
     struct pair p;
     open_pair(&p, 2);
-    exchange_many(&p, 20);
+    fake_exchange_many(&p.a, p.mem_a, &p.b, p.mem_b, 20);
     close_pair(&p);
 }
 
@@ -124,14 +103,14 @@ static void numbers_begin_anew_after_the_last(void) {
     struct pair p;
     open_pair(&p, 3);
     struct lo_conn *a = local_of(&p.a), *b = local_of(&p.b);
-    exchange_many(&p, 1);
+    fake_exchange_many(&p.a, p.mem_a, &p.b, p.mem_b, 1);
     WAIT_FOR(is_quiet(a) && is_quiet(b));
     /* Of two numbers that are far apart the smaller is the newer, which nobody may see. */
     os_u32_store_release(&a->mine->consumed, 0u - 70);
     os_u32_store_release(&b->mine->consumed, 0u - 70);
     age(a);
     age(b);
-    exchange_many(&p, 2);
+    fake_exchange_many(&p.a, p.mem_a, &p.b, p.mem_b, 2);
     CHECK(os_u32_load_relaxed(&a->tx.pos) < 10000 && os_u32_load_relaxed(&b->tx.pos) < 10000);
     close_pair(&p);
 }
