@@ -478,7 +478,7 @@ static void notify_fires_although_nobody_polls(void) {
 /* Each poll of the busy queue finds its one result, where a Write completes at once: no poll ever
  * finds the time to look for something else. */
 static void notify_fires_although_another_queue_is_never_found_empty(void) {
-    enum { WRITES_BEFORE = 2000, WRITES_MAX = 22000 };
+    enum { WRITES_BEFORE = HOST_ROUNDS(2000), WRITES_MAX = WRITES_BEFORE + 20000 };
     struct fx *f = fx_begin();
     struct fx_pair *busy = PAIR(f, NULL), *quiet = PAIR(f, NULL);
     struct fx_memory *from = fx_memory(f, 0, 64, FX_MR_ALL), *to = fx_memory(f, 1, 64, FX_MR_ALL);
@@ -486,8 +486,8 @@ static void notify_fires_although_another_queue_is_never_found_empty(void) {
     ND2_RESULT r;
     RECEIVE(&quiet->a, CTX(1), NULL, 0, 0);
     CHECK_HR(CALL(quiet->a.receive_cq, Notify, ND_CQ_NOTIFY_ANY, ov), ND_PENDING);
-    uint64_t deadline = fx_deadline();
     for (int i = 0; i < WRITES_BEFORE || !fx_is_done(ov); i++) {
+        uint64_t deadline = fx_deadline();
         if (i == WRITES_BEFORE) SEND(&quiet->b, CTX(2), NULL, 0, 0, 0);
         WRITE(&busy->a, CTX(3), from, 0, 64, to, 0, 0);
         while (CALL(busy->a.initiator_cq, GetResults, &r, 1) == 0)

@@ -326,7 +326,8 @@ static void connection_round(int how) {
     struct host_thread *other = host_thread_start(serve, &peer);
     CHECK(other != NULL);
     start(&c, misuse_connection);
-    for (uint64_t end = host_now_ms() + 40; host_now_ms() < end;)
+    uint64_t end = host_now_ms() + 40, late = fx_deadline();
+    while (host_now_ms() < end || (get(&c.posted) == 0 && host_now_ms() < late))
         Sleep(1);
     if (how != 2) end_connection(f, &c, how);
     run_for(&c, 30);
