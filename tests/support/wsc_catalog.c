@@ -90,7 +90,7 @@ int WSPAPI WSCGetProviderPath(LPGUID id, WCHAR *path, LPINT units, LPINT error) 
 
 int WSPAPI WSCInstallProvider(LPGUID id, const WCHAR *path, const LPWSAPROTOCOL_INFOW list, DWORD n,
                               LPINT error) {
-    if (!is_elevated()) return fail(error, WSAEACCES);
+    if (!is_elevated()) return fail(error, WSANO_RECOVERY);
     if (wcslen(path) >= PATH_UNITS) return fail(error, WSAEINVAL);
     read_file();
     if (n == 0 || n > ENTRIES_MAX - count) return fail(error, WSANO_RECOVERY);
@@ -106,7 +106,7 @@ int WSPAPI WSCInstallProvider(LPGUID id, const WCHAR *path, const LPWSAPROTOCOL_
 }
 
 int WSPAPI WSCDeinstallProvider(LPGUID id, LPINT error) {
-    if (!is_elevated()) return fail(error, WSAEACCES);
+    if (!is_elevated()) return fail(error, WSANO_RECOVERY);
     read_file();
     size_t i = find(id);
     if (i == count) return fail(error, WSAEINVAL);

@@ -16,7 +16,7 @@
 #include <windows.h>
 
 #define WSC_CATALOG_FILE L"WSC_CATALOG_FILE"
-/* Set to anything: the caller may not change the catalog (WSAEACCES). */
+/* Set to anything: the caller may not change the catalog (WSANO_RECOVERY, as documented). */
 #define WSC_CATALOG_NOT_ELEVATED L"WSC_CATALOG_NOT_ELEVATED"
 
 #endif

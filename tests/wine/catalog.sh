@@ -24,14 +24,14 @@ expect() {
     fi
 }
 
-WSC_CATALOG_NOT_ELEVATED=1 expect 1 "permission denied" install
+WSC_CATALOG_NOT_ELEVATED=1 expect 1 "run this as administrator" install
 expect 0 registered install
 [[ -s $work/catalog ]] || failed=1
 expect 0 "already registered" install
 expect 0 "$id" list
 expect 0 "AdapterFlags" info
 expect 0 "the library can be unloaded" install --check
-WSC_CATALOG_NOT_ELEVATED=1 expect 1 "permission denied" remove
+WSC_CATALOG_NOT_ELEVATED=1 expect 1 "run this as administrator" remove
 expect 0 "" remove
 expect 1 "not registered" remove
 expect 1 "is not registered" install --check

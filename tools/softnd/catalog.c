@@ -24,11 +24,14 @@ const char *catalog_text(INT error) {
     switch (error) {
     case WSAEACCES:
         return "permission denied (try --user, or run as administrator)";
+    case WSANO_RECOVERY: /* what Windows documents for those who are no administrators */
+        return "the catalog cannot be changed; run this as administrator";
     case WSAEINVALIDPROVIDER:
         return "no such provider";
     case WSASYSCALLFAILURE:
         return "the catalog cannot be written or read (disk full?)";
     case WSA_NOT_ENOUGH_MEMORY:
+    case WSAENOBUFS:
         return "out of memory";
     case WSAEFAULT:
     case WSAEINVAL:
