@@ -46,13 +46,14 @@ bool ndspi_file_begin(struct ndspi_file *f, OVERLAPPED *ov, void **slot) {
         !DuplicateHandle(self, event_of(ov), self, &event, EVENT_MODIFY_STATE, FALSE, 0) &&
         GetLastError() != ERROR_INVALID_HANDLE && GetLastError() != ERROR_ACCESS_DENIED)
         return false;
+    if (event && !ResetEvent(event)) {
+        CloseHandle(event);
+        event = NULL;
+    }
     *slot = event;
     ov->InternalHigh = 0;
     store_status(ov, ND_PENDING);
-    if (event)
-        ResetEvent(event);
-    else
-        os_packet_file_clear(f->handle);
+    if (!event) os_packet_file_clear(f->handle);
     return true;
 }
 
@@ -72,8 +73,8 @@ void *ndspi_file_complete(struct ndspi_file *f, OVERLAPPED *ov, void *slot, HRES
     bool packet = !((ULONG_PTR)ov->hEvent & 1);
     ov->InternalHigh = 0;
     store_status(ov, hr); /* who polls it may take the memory away now */
-    end_event(slot, true);
-    if (packet) (void)os_packet_post(f->handle, ov, SUCCEEDED(hr));
+    bool signalled = packet && os_packet_post(f->handle, slot, ov, SUCCEEDED(hr));
+    end_event(slot, !signalled);
     return NULL;
 }
 

@@ -391,6 +391,18 @@ static void event_and_packet_are_both_delivered(void) {
     close_stage(&s);
 }
 
+static void handle_that_is_no_event_changes_nothing(void) {
+    struct stage s = open_stage();
+    IND2MemoryRegion *region = new_region(s.f);
+    OVERLAPPED *ov = plain(&s);
+    ov->hEvent = s.port;
+    CHECK_HR(CALL(region, Register, buffer, sizeof buffer, 0, ov), ND_PENDING);
+    expect_packet(&s, ov, true);
+    CHECK_HR(CALL(region, GetOverlappedResult, ov, FALSE), ND_SUCCESS);
+    expect_no_packet(&s);
+    close_stage(&s);
+}
+
 static void tagged_event_suppresses_the_packet(void) {
     struct stage s = open_stage();
     IND2MemoryRegion *region = new_region(s.f);
@@ -849,10 +861,11 @@ CONFORM_MAIN(
     TEST(port_of_a_file_closed_since_still_gets_packets),
     TEST(port_closed_before_a_completion_is_harmless), TEST(several_threads_share_one_port),
     TEST(callback_is_called_once_per_request), TEST(callback_may_make_requests),
-    TEST(event_and_packet_are_both_delivered), TEST(tagged_event_suppresses_the_packet),
-    TEST(submitting_resets_the_event), TEST(manual_reset_event_stays_signalled),
-    TEST(status_is_in_place_before_the_event), TEST(several_events_can_be_waited_for),
-    TEST(result_while_pending_is_pending), TEST(result_on_another_object_is_the_requests_own),
+    TEST(event_and_packet_are_both_delivered), TEST(handle_that_is_no_event_changes_nothing),
+    TEST(tagged_event_suppresses_the_packet), TEST(submitting_resets_the_event),
+    TEST(manual_reset_event_stays_signalled), TEST(status_is_in_place_before_the_event),
+    TEST(several_events_can_be_waited_for), TEST(result_while_pending_is_pending),
+    TEST(result_on_another_object_is_the_requests_own),
     TEST(result_of_an_unused_overlapped_is_success), TEST(result_with_wait_needs_no_event),
     TEST(result_with_wait_blocks_until_the_request_completes),
     TEST(release_lets_a_waiting_thread_out), TEST(several_threads_wait_for_one_request),

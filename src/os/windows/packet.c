@@ -26,12 +26,12 @@ static SOCKET idle = INVALID_SOCKET; /* [const] after idle_once; lives as long a
 enum kind { FAILS, IS_SO, NO_TIME };
 static enum kind good_kind = IS_SO; /* [const] after idle_once */
 
-static NTSTATUS issue(HANDLE file, void *context, enum kind kind, IO_STATUS_BLOCK *iosb,
-                      struct afd_poll *poll) {
+static NTSTATUS issue(HANDLE file, HANDLE event, void *context, enum kind kind,
+                      IO_STATUS_BLOCK *iosb, struct afd_poll *poll) {
     *poll = (struct afd_poll){ .timeout.QuadPart = kind == NO_TIME ? 0 : AFD_NO_TIMEOUT,
                                .socket = (HANDLE)idle,
                                .events = kind == IS_SO ? AFD_F_SEND : AFD_F_RECEIVE };
-    return afd_poll_start(file, NULL, context, iosb, poll);
+    return afd_poll_start(file, event, context, iosb, poll);
 }
 
 /* The system writes the block and the buffer before it is done with them: not before may the stack
@@ -47,13 +47,22 @@ static bool ends_well(enum kind kind) {
     struct afd_poll poll;
     HANDLE h = afd_open();
     if (h == INVALID_HANDLE_VALUE) return false;
-    NTSTATUS st = issue(h, NULL, kind, &iosb, &poll);
+    NTSTATUS st = issue(h, NULL, NULL, kind, &iosb, &poll);
     if (st == STATUS_PENDING) {
         afd_poll_cancel(h, &iosb);
         await(&iosb);
     }
     CloseHandle(h);
     return st == 0 && iosb.Status == 0;
+}
+
+/* What others sent before it was connected. */
+static void drain(SOCKET s) {
+    u_long on = 1;
+    char byte;
+    if (ioctlsocket(s, (long)FIONBIO, &on) != 0) return;
+    while (recv(s, &byte, 1, 0) != SOCKET_ERROR || WSAGetLastError() == WSAEMSGSIZE) {
+    }
 }
 
 static void make_idle_socket(void) {
@@ -71,6 +80,7 @@ static void make_idle_socket(void) {
         closesocket(s);
         return;
     }
+    drain(s);
     idle = afd_base_socket(s);
     if (ends_well(NO_TIME)) good_kind = NO_TIME;
 }
@@ -94,7 +104,7 @@ bool os_packet_file_share(HANDLE file, HANDLE *out) {
                          DUPLICATE_SAME_ACCESS))
         return false;
     /* Only a handle of the socket driver takes the request; without context it gives no packet. */
-    NTSTATUS st = issue(h, NULL, good_kind, &iosb, &poll);
+    NTSTATUS st = issue(h, NULL, NULL, good_kind, &iosb, &poll);
     if (st == STATUS_PENDING) await(&iosb);
     if (st < 0) {
         CloseHandle(h);
@@ -108,11 +118,11 @@ void os_packet_file_clear(HANDLE file) {
     afd_poll_malformed(file);
 }
 
-bool os_packet_post(HANDLE file, void *context, bool good) {
+bool os_packet_post(HANDLE file, HANDLE event, void *context, bool good) {
     for (int round = 0; round < ROUNDS_MAX; round++) {
         IO_STATUS_BLOCK iosb;
         struct afd_poll poll;
-        NTSTATUS st = issue(file, context, good ? good_kind : FAILS, &iosb, &poll);
+        NTSTATUS st = issue(file, event, context, good ? good_kind : FAILS, &iosb, &poll);
         if (st == STATUS_PENDING) {
             if (!good) afd_poll_cancel(file, &iosb);
             await(&iosb);
