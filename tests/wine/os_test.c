@@ -4,6 +4,7 @@
  */
 #include <winsock2.h>
 #include <windows.h>
+#include "base/base.h"
 #include "os/io/addr.h"
 #include "os/io/local_sock.h"
 #include "os/io/peer_copy.h"
@@ -778,6 +779,14 @@ static void shm_is_seen_through_a_second_mapping(void) {
     os_shm_close(&b);
 }
 
+static void shm_that_is_reserved_only_is_refused(void) {
+    struct os_shm shm;
+    HANDLE h = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE | SEC_RESERVE, 0,
+                                  65536, NULL);
+    CHECK(h != NULL);
+    CHECK_EQ(os_shm_open((os_handle)h, 65536, &shm), SN_E_WIRE);
+}
+
 static void peer_copy_from_and_to_this_process(void) {
     struct os_peer peer;
     char from[32] = "the quick brown fox", to[32] = { 0 };
@@ -797,6 +806,39 @@ static void peer_copy_from_and_to_this_process(void) {
     CHECK_EQ(os_peer_readv(&peer, local, 2, remote, 2, &done), SN_E_FAULT);
     os_peer_close(&peer);
     os_peer_close(&peer);
+}
+
+/* Not as a debugger would: neither what the process may not write, nor with its rights changed.
+ * Wine writes whatever is there. */
+static void peer_copy_keeps_to_the_rights_of_pages(void) {
+    static const DWORD rights[] = { PAGE_READONLY, PAGE_EXECUTE_READ, PAGE_READWRITE };
+    struct os_peer peer;
+    char *page = os_pages_alloc(4096), word[8] = "changed";
+    HANDLE section = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0, 4096, NULL);
+    char *view = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, 0);
+    size_t done;
+    CHECK(page && view);
+    CHECK_EQ(os_peer_open(os_process_id(), &peer), SN_OK);
+    struct os_iov local = { word, sizeof word };
+    struct os_peer_iov remote = { (uintptr_t)page, sizeof word };
+    for (size_t i = 0; i < SN_ARRAY_LEN(rights); i++) {
+        DWORD old;
+        MEMORY_BASIC_INFORMATION m;
+        bool may = rights[i] == PAGE_READWRITE || is_wine();
+        sn_status expected = may ? SN_OK : SN_E_FAULT;
+        CHECK(VirtualProtect(page, 4096, rights[i], &old));
+        CHECK_EQ(os_peer_writev(&peer, &local, 1, &remote, 1, &done), expected);
+        CHECK_STR(page, may ? "changed" : "");
+        CHECK(VirtualQuery(page, &m, sizeof m) != 0);
+        CHECK_EQ(m.Protect, rights[i]);
+    }
+    remote.addr = (uintptr_t)view;
+    CHECK_EQ(os_peer_writev(&peer, &local, 1, &remote, 1, &done), SN_OK);
+    CHECK_STR(view, "changed");
+    os_peer_close(&peer);
+    UnmapViewOfFile(view);
+    CloseHandle(section);
+    os_pages_free(page, 4096);
 }
 
 /* ---- local sockets ---- */
@@ -1244,7 +1286,8 @@ TEST_MAIN(
     TEST(wake_before_the_wait_is_kept_through_polls),
     TEST(wake_with_several_waiters_somebody_always_comes),
     TEST(event_taken_by_a_poll_still_reaches_the_sleeper), TEST(create_and_destroy_leave_no_handle),
-    TEST(shm_is_seen_through_a_second_mapping), TEST(peer_copy_from_and_to_this_process),
+    TEST(shm_is_seen_through_a_second_mapping), TEST(shm_that_is_reserved_only_is_refused),
+    TEST(peer_copy_from_and_to_this_process), TEST(peer_copy_keeps_to_the_rights_of_pages),
     TEST(local_name_is_taken_until_closed), TEST(local_queue_that_is_full_says_again),
     TEST(local_peer_is_this_process_and_user), TEST(local_messages_keep_their_bounds),
     TEST(local_queue_without_room_loses_nothing), TEST(local_peer_that_writes_nonsense_is_gone),

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * ReadProcessMemory and its sister. The open handle is the process, so nothing is asked before a
- * copy. */
+ * The system calls below ReadProcessMemory and WriteProcessMemory. The latter is a debugger's: it
+ * writes code as well, and versions of Windows change the rights of the pages to do so, which not
+ * all memory allows, and back, which two at a time get wrong. The call below writes what the
+ * process itself may write. The open handle is the process, so nothing is asked before a copy. */
 #include "os/io/peer_copy.h"
+#include <winsock2.h>
 #include <windows.h>
+#include <winternl.h>
 #include "base/base.h"
 #include "os/prim/clock.h"
 #include "os/prim/fault.h"
 #include "os/prim/thread.h"
+
+NTSTATUS NTAPI NtReadVirtualMemory(HANDLE process, const void *from, void *to, SIZE_T len,
+                                   SIZE_T *done);
+NTSTATUS NTAPI NtWriteVirtualMemory(HANDLE process, void *to, const void *from, SIZE_T len,
+                                    SIZE_T *done);
+#define DENIED ((NTSTATUS)0xC0000022)  /* STATUS_ACCESS_DENIED */
+#define NO_ROOM ((NTSTATUS)0xC000009A) /* STATUS_INSUFFICIENT_RESOURCES */
 
 sn_status os_peer_open(uint32_t pid, struct os_peer *out) {
     *out = (struct os_peer){ .handle = -1 };
@@ -56,9 +67,9 @@ sn_status os_peer_allow(void) {
     return SN_OK;
 }
 
-static sn_status copy_status(const struct os_peer *peer, DWORD e) {
+static sn_status copy_status(const struct os_peer *peer, NTSTATUS st) {
     if (!os_peer_alive(peer)) return SN_E_PEER_GONE;
-    return e == ERROR_ACCESS_DENIED ? SN_E_PERM : SN_E_FAULT;
+    return st == DENIED ? SN_E_PERM : SN_E_FAULT;
 }
 
 static sn_status copy_pieces(bool write, struct os_peer *peer, const struct os_iov *local,
@@ -76,12 +87,12 @@ static sn_status copy_pieces(bool write, struct os_peer *peer, const struct os_i
         void *here = (char *)local[li].base + loff;
         void *there = (void *)(uintptr_t)(remote[ri].addr + roff);
         SIZE_T n = 0;
-        BOOL ok = !os_fault_hit(OS_FAULT_SYSCALL);
-        if (ok)
-            ok = write ? WriteProcessMemory((HANDLE)peer->handle, there, here, len, &n)
-                       : ReadProcessMemory((HANDLE)peer->handle, there, here, len, &n);
+        NTSTATUS st = NO_ROOM;
+        if (!os_fault_hit(OS_FAULT_SYSCALL))
+            st = write ? NtWriteVirtualMemory((HANDLE)peer->handle, there, here, len, &n)
+                       : NtReadVirtualMemory((HANDLE)peer->handle, there, here, len, &n);
         *done += n;
-        if (!ok) return copy_status(peer, GetLastError());
+        if (st != 0) return copy_status(peer, st);
         loff += n;
         roff += n;
     }

@@ -52,11 +52,12 @@ static sn_status open_with(os_handle handle, size_t bytes, DWORD access, struct 
     HANDLE h = (HANDLE)handle;
     sn_status st = SN_E_WIRE;
     if (bytes != 0) {
-        /* The whole section is mapped first: a view tells its own size, not the section's. */
+        /* The whole section is mapped first: a view tells its own size, not the section's. Its
+         * pages must be there: a section may be reserved only. */
         void *all = MapViewOfFile(h, access, 0, 0, 0);
         MEMORY_BASIC_INFORMATION m;
         size_t page = os_page_size();
-        bool fits = all && VirtualQuery(all, &m, sizeof m) != 0 &&
+        bool fits = all && VirtualQuery(all, &m, sizeof m) != 0 && m.State == MEM_COMMIT &&
                     m.RegionSize == (bytes + page - 1) / page * page;
         if (all) UnmapViewOfFile(all);
         if (fits) st = map_section(h, bytes, access, out);
