@@ -4,6 +4,7 @@
  */
 #include "provider.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,17 +62,20 @@ static HRESULT get_object(struct provider *p, IND2Provider **out) {
 }
 
 /* Success for a NULL buffer says nothing about a list, so it counts as an empty one; the list is
- * only believed when the provider filled a buffer of ours. */
-static HRESULT query_list(IND2Provider *object, SOCKET_ADDRESS_LIST **out) {
+ * only believed when the provider filled a buffer of ours, and no further than that goes. */
+static HRESULT query_list(IND2Provider *object, SOCKET_ADDRESS_LIST **out, size_t *most) {
     SOCKET_ADDRESS_LIST *list = NULL;
     ULONG room = 0;
 
     *out = NULL;
+    *most = 0;
     for (int round = 0; round < QUERY_ROUNDS_MAX; round++) {
         ULONG cb = room;
         HRESULT hr = IND2Provider_QueryAddressList(object, list, &cb);
         if (hr == ND_SUCCESS) {
             *out = list;
+            if (list)
+                *most = (room - offsetof(SOCKET_ADDRESS_LIST, Address)) / sizeof list->Address[0];
             return ND_SUCCESS;
         }
         free(list);
@@ -84,9 +88,10 @@ static HRESULT query_list(IND2Provider *object, SOCKET_ADDRESS_LIST **out) {
     return ND_BUFFER_OVERFLOW;
 }
 
-static HRESULT copy_list(struct provider *p, const SOCKET_ADDRESS_LIST *list) {
+static HRESULT copy_list(struct provider *p, const SOCKET_ADDRESS_LIST *list, size_t most) {
     size_t count = list && list->iAddressCount > 0 ? (size_t)list->iAddressCount : 0;
 
+    if (count > most) count = most;
     if (!count) return ND_SUCCESS;
     p->addrs = calloc(count, sizeof p->addrs[0]);
     if (!p->addrs) return ND_NO_MEMORY;
@@ -104,6 +109,7 @@ static HRESULT copy_list(struct provider *p, const SOCKET_ADDRESS_LIST *list) {
 HRESULT ndutil_provider_refresh(struct provider *p) {
     SOCKET_ADDRESS_LIST *list;
     IND2Provider *object;
+    size_t most;
     HRESULT hr;
 
     free(p->addrs);
@@ -111,9 +117,9 @@ HRESULT ndutil_provider_refresh(struct provider *p) {
     p->addr_count = 0;
     hr = get_object(p, &object);
     if (FAILED(hr)) return hr;
-    hr = query_list(object, &list);
+    hr = query_list(object, &list, &most);
     IND2Provider_Release(object);
-    if (SUCCEEDED(hr)) hr = copy_list(p, list);
+    if (SUCCEEDED(hr)) hr = copy_list(p, list, most);
     free(list);
     ndutil_provider_unload(p);
     return hr;

@@ -80,6 +80,7 @@ static HRESULT STDMETHODCALLTYPE query_list(IND2Provider *This, SOCKET_ADDRESS_L
         list->Address[i].lpSockaddr = c->addr_bytes[i] ? (LPSOCKADDR)&sa[i] : NULL;
         list->Address[i].iSockaddrLength = c->addr_bytes[i] ? c->addr_bytes[i] : 16;
     }
+    if (c->counts_too_many) list->iAddressCount = c->counts_too_many;
     *bytes = (ULONG)need;
     return ND_SUCCESS;
 }

@@ -29,6 +29,7 @@ struct fake_control {
     bool null_query_succeeds; /* QueryAddressList(NULL, 0) says ND_SUCCESS */
     bool asks_for_nothing;    /* it says that 0 bytes are needed */
     int grows;                /* so many times the buffer is one address too small */
+    int counts_too_many;      /* if not 0: what the list says, whatever it holds */
     bool in_use;              /* DllCanUnloadNow says S_FALSE, whatever lives */
 
     /* what happened */

@@ -3,6 +3,7 @@
  * and the system underneath are this program's: it defines the WSC functions and the platform.
  */
 #include <initguid.h>
+#include <limits.h>
 #include <winsock2.h>
 #include <ws2spi.h>
 
@@ -424,6 +425,18 @@ static void list_that_grows_between_calls_is_asked_again(void) {
     CHECK_EQ(check(v4("10.0.0.1", 0)), ND_INVALID_ADDRESS);
 }
 
+static void list_that_counts_more_than_it_can_hold_is_read_to_its_end(void) {
+    reset();
+    add_fake(0);
+    give_addr(0, v4("10.0.0.1", 0));
+    fake_controls[0].counts_too_many = 2; /* the second would lie where the address is */
+    CHECK_EQ(NdStartup(), S_OK);
+    CHECK_EQ(check(v4("10.0.0.1", 0)), ND_SUCCESS);
+    fake_controls[0].counts_too_many = INT_MAX;
+    changed = true;
+    CHECK_EQ(check(v4("10.0.0.1", 0)), ND_SUCCESS);
+}
+
 static void list_entries_that_make_no_sense_are_skipped(void) {
     SOCKADDR_INET odd = v4("10.0.0.9", 0);
 
@@ -677,6 +690,7 @@ TEST_MAIN(
     TEST(list_that_succeeds_without_a_buffer_counts_as_empty),
     TEST(list_with_no_addresses_or_no_size_is_empty),
     TEST(list_that_grows_between_calls_is_asked_again),
+    TEST(list_that_counts_more_than_it_can_hold_is_read_to_its_end),
     TEST(list_entries_that_make_no_sense_are_skipped), TEST(provider_that_fails_hides_only_itself),
     TEST(addresses_are_read_again_only_when_they_changed),
     TEST(check_of_a_bad_address_says_what_is_bad), TEST(check_compares_address_bytes_only),
