@@ -21,8 +21,9 @@ if(NOT WIN32)
     target_link_libraries(sn_flags INTERFACE pthread dl)
 else()
     # Windows 10 1703 and later. The compiler's own library is linked in: no DLL but the system's.
+    # LEAN: what <windows.h> brings without it takes two thirds of the time to compile a file.
     target_compile_definitions(sn_flags INTERFACE _WIN32_WINNT=0x0A00 NTDDI_VERSION=0x0A000002
-        __USE_MINGW_ANSI_STDIO=1)
+        WIN32_LEAN_AND_MEAN __USE_MINGW_ANSI_STDIO=1)
     target_link_options(sn_flags INTERFACE -static)
     target_link_libraries(sn_flags INTERFACE ws2_32 iphlpapi advapi32 bcrypt ntdll synchronization winmm)
 endif()

@@ -19,16 +19,21 @@ try() {
     echo "$*"
     "$@" || failed=1
 }
-for header in nddef.h ndstatus.h ndspi.h ndsupport.h softnd.h; do
+headers='nddef.h ndstatus.h ndspi.h ndsupport.h softnd.h'
+compile() { # NAME, further flags: as C and as C++
+    cp "$work/$1.c" "$work/$1.cpp"
+    # shellcheck disable=SC2086
+    try $cc -std=c17 $flags $2 "$work/$1.c"
+    # shellcheck disable=SC2086
+    try $cxx -std=c++17 $flags $2 "$work/$1.cpp"
+}
+: >"$work/all.c"
+for header in $headers; do
     printf '#include "%s"\n#include "%s"\nint nothing;\n' $header $header >"$work/alone.c"
-    cp "$work/alone.c" "$work/alone.cpp"
-    for guid in "" -DINITGUID; do
-        # shellcheck disable=SC2086
-        try $cc -std=c17 $flags $guid "$work/alone.c"
-        # shellcheck disable=SC2086
-        try $cxx -std=c++17 $flags $guid "$work/alone.cpp"
-    done
+    compile alone ""
+    printf '#include "%s"\n' $header >>"$work/all.c"
 done
+compile all -DINITGUID # it changes no declaration: all in one
 # shellcheck disable=SC2086
 try $cc -std=c17 $flags "$src/tests/abi/static_layout.c"
 # shellcheck disable=SC2086
