@@ -274,6 +274,11 @@ static uint32_t take(struct rd_cq *cq, struct rd_completion *out, uint32_t max) 
     return n;
 }
 
+/* Behind the n that out has already. out may be NULL if nothing is asked for. */
+static uint32_t take_more(struct rd_cq *cq, struct rd_completion *out, uint32_t n, uint32_t max) {
+    return n < max ? n + take(cq, out + n, max - n) : n;
+}
+
 /* Lets a transport send what it held back, for every connection that gave completions since. */
 static void flush_reports(struct rd_cq *cq) {
     while (os_u32_load_acquire(&cq->due_count) != 0) {
@@ -333,9 +338,9 @@ uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
         tp_engine_polled_full(cq->ad->eng, &cq->hot, n);
         if (full % RD_CQ_PROGRESS_EVERY != 0) return n;
     }
-    if (!os_lock_try(&cq->poll_lock)) return n + take(cq, out + n, max - n);
+    if (!os_lock_try(&cq->poll_lock)) return take_more(cq, out, n, max);
     bool did = make_progress(cq);
-    n += take(cq, out + n, max - n);
+    n = take_more(cq, out, n, max);
     if (n == 0) {
         flush_reports(cq);
         tp_engine_polled_empty(cq->ad->eng, &cq->hot, did);

@@ -23,7 +23,7 @@ void raw_free(struct raw_bytes *b) {
 }
 
 static uint8_t *room(struct raw_bytes *b, size_t len) {
-    if (len > b->cap - b->len) {
+    if (!b->data || len > b->cap - b->len) {
         size_t cap = 2 * b->cap + len + 256;
         uint8_t *data = realloc(b->data, cap);
         if (!data) die("out of memory");
