@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds one preset of CMakePresets.json: build.sh [release|dev|clang|asan|tsan].
+# Builds one preset of CMakePresets.json: build.sh [release|dev|asan|tsan].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}

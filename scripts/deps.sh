@@ -37,6 +37,9 @@ missing=()
 while IFS=: read -r tool package; do
     PATH=$PATH:/usr/sbin:/sbin command -v "$tool" >/dev/null || missing+=("$package")
 done <<<"$wanted"
+# No command: what programs built by clang with sanitizers are linked with.
+clang_rt='/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-*.a'
+if [[ ${1:-build} == test ]] && ! compgen -G "$clang_rt" >/dev/null; then missing+=(libclang-rt-dev); fi
 [[ ${#missing[@]} -eq 0 ]] && exit 0
 
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
