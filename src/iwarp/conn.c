@@ -389,8 +389,10 @@ static void flush_reports(struct tp_conn *tc) {
     if (iw_state(c) != IW_OPEN) return;
     os_lock_enter(&c->tx_lock);
     bool failed = false;
-    if (iw_report_due(c)) {
-        c->report_now = true;
+    /* Of many unconfirmed messages the report will send what waits: then more can wait for it. */
+    bool waits = c->tx.deferred != 0 && c->tx.unconfirmed.count < IW_REPORT_EVERY;
+    if (iw_report_due(c)) c->report_now = true;
+    if (c->report_now || waits) {
         iw_tx_progress(c);
         failed = c->tx.failed;
     }

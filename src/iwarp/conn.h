@@ -32,6 +32,7 @@ enum {
     IW_TXQ = 16,          /* requests taken from the core and not wholly sent */
     IW_REPORT_EVERY = 16, /* messages after which a report goes out by itself */
     IW_DEFER_MAX = 16,    /* small messages that wait to leave together */
+    IW_BURST_MIN = 4,     /* posts between two arrivals that are many */
     IW_DEPTH_CAP = 128,   /* Reads in flight, each direction */
     IW_HELD_MAX = 65536,  /* bytes read ahead while nothing can be done with them */
 };
@@ -93,7 +94,8 @@ struct iw_tx { /* [tx_lock] */
     size_t raw_cap, raw_off, raw_len;
     uint32_t send_msn, read_msn; /* the next to use */
     uint32_t reads_out;          /* Reads taken from the core and not answered */
-    uint32_t deferred;           /* posts left in the core's queue, see iw_tx_defer */
+    uint32_t deferred;           /* posts left in the core's queue ... */
+    uint32_t burst;              /* ... and how busily it posts, see iw_tx_defer */
     struct iw_fifo unconfirmed;  /* Sends and Writes sent, not completed */
     uint32_t confirm_base;       /* number of the first of them */
     uint32_t confirm_last;       /* count in the peer's last report */
@@ -274,8 +276,7 @@ bool iw_rx_stall_over(struct iw_conn *c);
 
 /* stream_tx.c; tx_lock held */
 bool iw_tx_progress(struct iw_conn *c);
-/* True: what was posted waits, to leave together with what follows. The peer has so many messages
- * to confirm that a report is certain to come, and each arrival sends what waits. */
+/* True: what was posted waits, to leave together with what follows. */
 bool iw_tx_defer(struct iw_conn *c);
 /* Both locks held: ends the connection if sending failed. */
 void iw_settle_locked(struct iw_conn *c);

@@ -78,6 +78,7 @@ bool iw_confirmed(struct iw_conn *c, uint32_t count) {
     c->tx.confirm_last = count;
     uint32_t n = count - c->tx.confirm_base;
     if ((int32_t)n > 0) complete_oldest(c, n); /* else completed while the peer was unknown */
+    c->tx.burst /= 2;
     return true;
 }
 
@@ -971,17 +972,23 @@ static bool nothing_to_send(const struct iw_conn *c) {
            !c->report_now && !os_u32_load_relaxed(&tx->blocked) && !c->up->sq_peek(c->qp);
 }
 
-/* The report does not depend on the peer's timer: it owes one for IW_REPORT_EVERY messages. While
- * a Send of the peer waits here for a receive, reports are not read. */
+/* What waits leaves with the next arrival. For IW_REPORT_EVERY unconfirmed messages the peer owes a
+ * report whatever its timer does; for fewer when its application looks for more, or when the timer
+ * says so. Then only the end of a burst waits, and leaves, too, when our application looks for
+ * results and finds none: a queue pair that is ahead of its peer is never IW_REPORT_EVERY messages
+ * behind, and would pay for a segment with each message. While a Send of the peer waits here for a
+ * receive, reports are not read. */
 bool iw_tx_defer(struct iw_conn *c) {
     struct iw_tx *tx = &c->tx;
     const struct tp_request *req;
-    if (SN_LIKELY(tx->unconfirmed.count < IW_REPORT_EVERY)) return false;
+    const bool few = tx->unconfirmed.count < IW_REPORT_EVERY;
+    tx->burst++;
+    if (SN_LIKELY(few && (tx->burst < IW_BURST_MIN || tx->unconfirmed.count == 0))) return false;
     if (iw_peer(c) != IW_PEER_SOFTND || os_u32_load_relaxed(&c->rx.stalled)) return false;
     if (tx->deferred + 1 >= IW_DEFER_MAX || tx->q_count || c->tx_markers) return false;
     if (!is_small(c, tx->unconfirmed.tail)) return false; /* large ones may be right behind, too */
     if ((req = c->up->sq_peek(c->qp)) == NULL || !is_small(c, req)) return false;
-    tx->deferred++;
+    if (tx->deferred++ == 0 && few) c->up->held_back(c->qp);
     return true;
 }
 

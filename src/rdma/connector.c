@@ -862,6 +862,7 @@ const struct tp_upcalls rd_upcalls = {
     .sq_advance = rd_sendq_advance,
     .request_done = rd_sendq_done,
     .requests_done = rd_sendq_done_many,
+    .held_back = rd_sendq_held_back,
     .take_receive = rd_recvq_take,
     .receive_done = rd_recvq_done,
     .access = access_memory,

@@ -156,13 +156,22 @@ sn_status rd_cq_resize(struct rd_cq *cq, uint32_t depth) {
 
 /* ---- producers ---- */
 
+static void note_due_locked(struct rd_cq *cq, struct rd_cq_member *m) {
+    if (sn_list_empty(&m->link) || !sn_list_empty(&m->due_link)) return;
+    sn_list_push_back(&cq->due, &m->due_link);
+    os_u32_store_release(&cq->due_count, os_u32_load_relaxed(&cq->due_count) + 1);
+}
+
+void rd_cq_note_due(struct rd_cq *cq, struct rd_cq_member *m) {
+    os_lock_enter(&cq->lock);
+    note_due_locked(cq, m);
+    os_lock_leave(&cq->lock);
+}
+
 static void note_activity_locked(struct rd_cq *cq, struct rd_cq_member *m, uint8_t type) {
     if (sn_list_empty(&m->link)) return; /* parted */
     if (os_ptr_load_relaxed(&cq->recent) != m->qp) os_ptr_store_release(&cq->recent, m->qp);
-    if (type == RD_RECEIVE && sn_list_empty(&m->due_link)) {
-        sn_list_push_back(&cq->due, &m->due_link);
-        os_u32_store_release(&cq->due_count, os_u32_load_relaxed(&cq->due_count) + 1);
-    }
+    if (type == RD_RECEIVE) note_due_locked(cq, m);
 }
 
 /* Fires what waits for successes too, or only those that wait for anything but errors. */

@@ -35,7 +35,8 @@ struct rd_cq_entry {
 /* A queue pair's place on a completion queue while it is connected. */
 struct rd_cq_member {
     struct sn_list link;     /* [cq lock] on cq->members; self-linked while not */
-    struct sn_list due_link; /* [cq lock] on cq->due: has given completions since the last flush */
+    struct sn_list due_link; /* [cq lock] on cq->due: has given completions since the last flush,
+                              * or holds something back */
     struct rd_qp *qp;
 };
 
@@ -90,6 +91,9 @@ static inline void rd_cq_enter(struct rd_cq *cq) {
 void rd_cq_put_locked(struct rd_cq *cq, const struct rd_cq_entry *e, bool solicited,
                       struct rd_cq_member *from, struct rd_fire *f);
 void rd_cq_leave(struct rd_cq *cq, struct rd_fire *f);
+/* The member's transport holds something back: it is asked to send it when the queue was found
+ * empty, or before somebody sleeps. The lock is taken inside. */
+void rd_cq_note_due(struct rd_cq *cq, struct rd_cq_member *m);
 
 /* A queue pair was connected, or is no longer. The lock is taken inside. */
 void rd_cq_join(struct rd_cq *cq, struct rd_cq_member *m);

@@ -190,6 +190,7 @@ struct tp_request *rd_sendq_peek(void *qp);
 void rd_sendq_advance(void *qp);
 void rd_sendq_done(void *qp, struct tp_request *req, sn_status st);
 void rd_sendq_done_many(void *qp, struct tp_request *const *req, uint32_t n);
+void rd_sendq_held_back(void *qp);
 struct tp_receive *rd_recvq_take(void *qp);
 void rd_recvq_done(void *qp, struct tp_receive *recv, sn_status st, uint32_t bytes, uint32_t flags,
                    uint32_t invalidated_token);

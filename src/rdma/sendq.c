@@ -111,6 +111,11 @@ void rd_sendq_done_many(void *ctx, struct tp_request *const *req, uint32_t n) {
     rd_fire_run(&f);
 }
 
+void rd_sendq_held_back(void *ctx) {
+    struct rd_qp *qp = ctx;
+    rd_cq_note_due(qp->initiator_cq, qp->initiator_as);
+}
+
 void rd_sendq_flush_locked(struct rd_qp *qp, struct rd_fire *f) {
     struct rd_sendq *sq = &qp->sq;
     for (; sq->head != sq->tail; sq->head++) {

@@ -112,6 +112,9 @@ struct tp_upcalls {
     void (*request_done)(void *qp, struct tp_request *req, sn_status st);
     /* request_done with SN_OK for n of them, in this order: one round of locks. */
     void (*requests_done)(void *qp, struct tp_request *const *req, uint32_t n);
+    /* Requests wait in the queue, to leave together with what follows: flush_reports is wanted when
+     * the application looks for results and finds none, or is about to sleep. */
+    void (*held_back)(void *qp);
 
     /* Takes the oldest posted receive (of the queue pair or its shared queue); NULL if none.
      * Called with the receive lock held. Valid until receive_done (or until close returns). */
@@ -230,7 +233,7 @@ struct tp_ops {
      * at once if another thread is at it. */
     bool (*poll)(struct tp_conn *c);
     /* The application is about to sleep or saw an empty queue: sends what was held back to ride
-     * with other data (reports of progress). */
+     * with other data (reports of progress, and requests, see held_back). */
     void (*flush_reports)(struct tp_conn *c);
 
     /* Ends the connection from our side. What was handed to the wire is still delivered; the

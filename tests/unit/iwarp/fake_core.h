@@ -42,7 +42,7 @@ struct fake_qp {
     size_t region_len;
     uint64_t base;         /* what the region's first octet is called; 0: by its address */
     os_atomic_u32 revoked; /* remote tokens are good for nothing any more */
-    os_atomic_u32 done_count, recv_count;
+    os_atomic_u32 done_count, recv_count, held_back;
     os_atomic_u32 replied, established, disconnected, abandoned; /* 1 + status */
 };
 
@@ -70,6 +70,10 @@ static inline void fake_request_done(void *ctx, struct tp_request *req, sn_statu
 static inline void fake_requests_done(void *ctx, struct tp_request *const *req, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         fake_request_done(ctx, req[i], SN_OK);
+}
+static inline void fake_held_back(void *ctx) {
+    struct fake_qp *qp = ctx;
+    os_u32_fetch_add_seqcst(&qp->held_back, 1);
 }
 static inline void fake_sq_advance(void *ctx) {
     struct fake_qp *qp = ctx;
@@ -147,6 +151,7 @@ static const struct tp_upcalls fake_up = {
     .sq_advance = fake_sq_advance,
     .request_done = fake_request_done,
     .requests_done = fake_requests_done,
+    .held_back = fake_held_back,
     .take_receive = fake_take_receive,
     .receive_done = fake_receive_done,
     .access = fake_access,

@@ -318,7 +318,7 @@ static void send_that_waits_is_delivered_after_the_peer_closed(void) {
     close_pair(&p);
 }
 
-enum { MANY = 40, SMALL = 24 };
+enum { MANY = 40, SMALL = 24, AT_ONCE = IW_BURST_MIN - 1 };
 
 /* Sends of SMALL bytes; the peer, which has no receive for them, confirms none. */
 static void post_small_sends(struct pair *p, uint32_t count) {
@@ -347,8 +347,16 @@ static void small_sends_that_wait_follow_the_confirmed_ones(void) {
     struct pair p;
     open_pair_as(&p, 2, true, false);
     WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
-    post_small_sends(&p, IW_REPORT_EVERY);
+    post_small_sends(&p, AT_ONCE);
     CHECK_EQ(waiting(&p), 0);
+    take_small_sends(&p, AT_ONCE);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == AT_ONCE);
+    close_pair(&p);
+
+    open_pair_as(&p, 2, true, false);
+    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    post_small_sends(&p, IW_REPORT_EVERY);
+    CHECK_EQ(waiting(&p), IW_REPORT_EVERY - AT_ONCE);
     take_small_sends(&p, IW_REPORT_EVERY);
     WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == IW_REPORT_EVERY);
     close_pair(&p);
@@ -356,7 +364,7 @@ static void small_sends_that_wait_follow_the_confirmed_ones(void) {
     open_pair_as(&p, 2, true, false);
     WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
     post_small_sends(&p, MANY);
-    CHECK_EQ(waiting(&p), (MANY - IW_REPORT_EVERY) % IW_DEFER_MAX);
+    CHECK_EQ(waiting(&p), (MANY - AT_ONCE) % IW_DEFER_MAX);
     take_small_sends(&p, MANY);
     WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == MANY);
     close_pair(&p);
@@ -366,10 +374,25 @@ static void small_sends_that_wait_leave_before_a_close(void) {
     struct pair p;
     open_pair_as(&p, 2, true, false);
     WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
-    post_small_sends(&p, IW_REPORT_EVERY + 5);
+    post_small_sends(&p, AT_ONCE + IW_DEFER_MAX + 5);
     CHECK_EQ(waiting(&p), 5);
     p.a.conn->ops->close(p.a.conn);
-    take_small_sends(&p, IW_REPORT_EVERY + 5);
+    take_small_sends(&p, AT_ONCE + IW_DEFER_MAX + 5);
+    close_pair(&p);
+}
+
+/* Of few messages a report may be late, so the core is told, and asks for them. */
+static void end_of_a_burst_leaves_when_nothing_follows(void) {
+    struct pair p;
+    open_pair_as(&p, 2, true, false);
+    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    post_small_sends(&p, AT_ONCE);
+    CHECK_EQ(os_u32_load_seqcst(&p.a.held_back), 0);
+    post_small_sends(&p, 5);
+    CHECK_EQ(waiting(&p), 5);
+    CHECK_EQ(os_u32_load_seqcst(&p.a.held_back), 1);
+    p.a.conn->ops->flush_reports(p.a.conn);
+    CHECK_EQ(waiting(&p), 0);
     close_pair(&p);
 }
 
@@ -426,5 +449,6 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(send_that_waits_is_delivered_after_the_peer_closed),
           TEST(small_sends_that_wait_follow_the_confirmed_ones),
           TEST(small_sends_that_wait_leave_before_a_close),
+          TEST(end_of_a_burst_leaves_when_nothing_follows),
           TEST(peer_that_closes_while_its_send_waits_is_noticed),
           TEST(peer_that_was_only_slow_is_known_after_all), TEST(polled_ping_pong_completes))
