@@ -144,7 +144,7 @@ struct iw_rx { /* [rx_lock] */
     bool streams;           /* it was part of a long stream */
     uint8_t *held;          /* bytes read but not looked at: before complete(), or while stalled */
     size_t held_len;
-    uint8_t *bounce; /* payload with a CRC, on its way into place; NULL until first needed */
+    uint8_t *bounce; /* payload on its way into place, see stream_rx.c; NULL until first needed */
     uint8_t mark[RDMAP_HEAD_TAGGED - 4]; /* how a report of a SoftND peer begins, up to its count */
 };
 

@@ -2,8 +2,9 @@
  *
  * The receive side of an open stream: head, payload, trailer, resumable at any byte. Payload goes
  * from the socket straight to its place where there is enough of it; everything else passes
- * through a buffer on the stack, so an idle connection has no receive buffer. A segment that must
- * be refused is read to its end first: a bad CRC makes every other fault moot.
+ * through a buffer on the stack, so only a connection that brought a long stream, or large FPDUs
+ * with a CRC, has a receive buffer. A segment that must be refused is read to its end first: a bad
+ * CRC makes every other fault moot.
  */
 #include "iwarp/conn.h"
 #include <string.h>
@@ -16,6 +17,7 @@ enum {
     STAGE_MEDIUM = 1536,  /* a few small messages */
     STAGE_LARGE = 16384,  /* many small messages */
     STAGE_BOUNCE = 65536, /* a large FPDU with a CRC */
+    STAGE_AHEAD = 66048,  /* behind a direct read of a long stream: the whole next FPDU */
     SUM_MIN = 1024,       /* copied and added to the CRC in one pass ... */
     SUM_END = 64,         /* ... but for its end */
     DIRECT_MIN = 1024,    /* payload worth a place of its own in the vector */
@@ -816,7 +818,7 @@ static inline bool read_some(struct iw_conn *c, size_t *budget, uint8_t *stage, 
     uint8_t *to = stage;
     size_t count = 0, direct = 0, got = 0;
     bool large = wants_direct(rx);
-    if (large && c->crc && !rx->bounce) rx->bounce = os_zalloc(STAGE_BOUNCE);
+    if (large && (c->crc || rx->streams) && !rx->bounce) rx->bounce = os_zalloc(STAGE_AHEAD);
     if (large && c->crc && rx->bounce) {
         /* In its place it may be changed by the application or by another peer before its CRC is
          * known; that must not end the connection. */
@@ -824,7 +826,13 @@ static inline bool read_some(struct iw_conn *c, size_t *budget, uint8_t *stage, 
         stage_len = STAGE_BOUNCE;
     } else if (large) {
         count = direct_places(c, iov, acc, &direct);
-        if (direct) stage_len = STAGE_SMALL;
+        if (direct && rx->streams && rx->bounce) {
+            /* A read for each FPDU, and what answers it, costs more than to copy each second. */
+            to = rx->bounce;
+            stage_len = STAGE_AHEAD;
+        } else if (direct) {
+            stage_len = STAGE_SMALL;
+        }
     }
     iov[count] = (struct os_iov){ to, stage_len };
     sn_status st = iw_conn_readv(c, iov, count + 1, &got);
@@ -840,7 +848,8 @@ static inline bool read_some(struct iw_conn *c, size_t *budget, uint8_t *stage, 
         return false;
     }
     *budget -= SN_MIN(*budget, got);
-    return st == SN_E_FAULT || got == direct + stage_len;
+    return st == SN_E_FAULT || got == direct + stage_len ||
+           (stage_len == STAGE_AHEAD && got >= LONG_TURN);
 }
 
 /* A system call leaves no translation of an address behind on some machines, so each page of the

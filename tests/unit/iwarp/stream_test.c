@@ -166,6 +166,10 @@ static void operations_of_all_sizes_place_every_byte(void) {
         CHECK_EQ(p.mem_b[4], 0xCC);
         CHECK_EQ(p.mem_b[5 + n], 0xCC);
     }
+    struct iw_conn *b = iw_conn_of(p.b.conn);
+    os_lock_enter(&b->rx_lock);
+    CHECK(b->rx.bounce != NULL); /* the long ones were read ahead */
+    os_lock_leave(&b->rx_lock);
     close_pair(&p);
 }
 
