@@ -385,7 +385,6 @@ static void settle(struct lo_conn *c, bool failed) {
 static void post_send(struct tp_conn *tc) {
     struct lo_conn *c = lo_conn_of(tc);
     bool failed = false, more = false;
-    lo_tx_prepare(c);
     os_lock_enter(&c->tx_lock);
     if (lo_state(c) == LO_OPEN && !c->tx.failed) {
         lo_tx_progress(c);
@@ -403,6 +402,18 @@ static void post_send(struct tp_conn *tc) {
     os_lock_leave(&c->tx_lock);
     if (more) lo_hub_again(c->hub, c->index);
     settle(c, failed);
+}
+
+static void prepare_send(struct tp_conn *tc) {
+    lo_tx_prepare(lo_conn_of(tc));
+}
+
+static bool try_send(struct tp_conn *tc) {
+    struct lo_conn *c = lo_conn_of(tc);
+    if (!os_lock_try(&c->tx_lock)) return false;
+    bool done = lo_state(c) == LO_OPEN && !os_u32_load_relaxed(&c->tx.busy) && lo_tx_short(c);
+    os_lock_leave(&c->tx_lock);
+    return done;
 }
 
 static void reap(struct tp_conn *tc) {
@@ -496,6 +507,8 @@ const struct tp_ops lo_ops = {
     .reject = lo_reject,
     .info = info,
     .post_send = post_send,
+    .prepare_send = prepare_send,
+    .try_send = try_send,
     .reap = reap,
     .post_receive = post_receive,
     .poll = poll,

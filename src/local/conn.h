@@ -23,6 +23,8 @@ enum {
     LO_ACK_EVERY = 16,    /* slots after which the peer is told without being asked */
     LO_DEPTH_CAP = 128,   /* Reads in flight, each direction */
     LO_IDLE_LOOK = 16384, /* empty polls between two looks at the socket */
+    LO_TELL_BATCH = 16,   /* messages that are told the core together */
+    LO_REAP_EVERY = 16,   /* slots heard of after which silent requests are completed */
 };
 #define LO_REQUEST_NS (5000 * OS_NS_PER_MS)  /* from accept to the request */
 #define LO_ANSWER_NS (600000 * OS_NS_PER_MS) /* an application is in between */
@@ -107,6 +109,8 @@ struct lo_rx {                      /* [rx_lock] */
     os_atomic_u32 stalled; /* a Send waits for a receive */
     os_atomic_u32 heard;   /* [rx_lock for writes] the newest acknowledgement that rode on a slot */
     bool eof;              /* the peer's end of the socket is closed */
+    uint32_t untold;       /* [rx_lock, 0 when it is left] messages that arrived: */
+    struct tp_received told_next[LO_TELL_BATCH];
 };
 
 struct lo_conn {
@@ -240,6 +244,9 @@ uint32_t lo_ring_take(struct lo_ring *r, uint32_t n);
 
 /* tx.c; tx_lock held */
 bool lo_tx_progress(struct lo_conn *c);
+/* Sends the next request if that is a Send that fits a slot, and there is nothing else to do.
+ * False: lo_tx_progress is needed, or lo_tx_ring or lo_tx_reap. Any locks held. */
+bool lo_tx_short(struct lo_conn *c);
 /* Writes a slot without payload; false if there is no room. */
 bool lo_tx_note(struct lo_conn *c, enum lo_kind kind, uint8_t flags);
 /* The peer is through with `count` slots; false if that cannot be. */

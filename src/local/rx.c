@@ -59,6 +59,15 @@ static enum step fail_receive(struct lo_conn *c, sn_status st, sn_status for_pee
     return STEP_FAIL;
 }
 
+/* ---- messages that are told together ---- */
+
+static void tell(struct lo_conn *c) {
+    uint32_t n = c->rx.untold;
+    if (n == 0) return;
+    c->rx.untold = 0;
+    c->up->receives_done(c->qp, c->rx.told_next, n);
+}
+
 /* ---- places ---- */
 
 static void skip_full(const struct tp_sge *sge, uint32_t count, struct lo_place *at) {
@@ -93,20 +102,24 @@ static sn_status scatter(struct lo_conn *c, const struct tp_sge *sge, uint32_t c
 
 /* ---- Sends ---- */
 
+static void begin_receive(struct lo_rx *rx, struct tp_receive *recv) {
+    rx->recv = recv;
+    rx->recv_len = rx->pull_off = 0;
+    rx->recv_at = (struct lo_place){ 0 };
+}
+
 static bool take_receive(struct lo_conn *c) {
     struct lo_rx *rx = &c->rx;
     if (rx->recv) return true;
-    rx->recv = c->up->take_receive(c->qp);
-    if (!rx->recv) {
+    struct tp_receive *recv = c->up->take_receive(c->qp);
+    if (!recv) {
         /* Announce that we wait, then look again: a post in between is not missed. */
         os_u32_store_seqcst(&rx->stalled, 1);
-        rx->recv = c->up->take_receive(c->qp);
-        if (!rx->recv) return false;
+        recv = c->up->take_receive(c->qp);
+        if (!recv) return false;
         os_u32_store_relaxed(&rx->stalled, 0);
     }
-    rx->recv_len = 0;
-    rx->pull_off = 0;
-    rx->recv_at = (struct lo_place){ 0 };
+    begin_receive(rx, recv);
     return true;
 }
 
@@ -132,6 +145,29 @@ static enum step end_send(struct lo_conn *c, const struct lo_slot *h) {
     consume(c);
     c->up->receive_done(c->qp, recv, SN_OK, c->rx.recv_len, flags, h->token);
     return STEP_TOLD;
+}
+
+/* A Send that lies in its slot whole, for a receive of one segment: what most are. It is told with
+ * others that arrived. False: nothing is done but perhaps a receive taken. */
+static bool serve_short(struct lo_conn *c, const struct lo_slot *h, const uint8_t *p) {
+    struct lo_rx *rx = &c->rx;
+    if (h->kind != LO_SEND || (h->flags & ~LO_F_SOLICIT) || h->len > LO_INLINE || rx->recv ||
+        lo_state(c) != LO_OPEN)
+        return false;
+    struct tp_receive *recv = c->up->take_receive(c->qp);
+    if (SN_UNLIKELY(!recv)) return false;
+    const struct tp_sge *sge = recv->sge;
+    if (recv->sge_count != 1 || h->len > recv->length || h->len == 0 ||
+        !c->up->copy_to(c->qp, sge->token, (uint64_t)(uintptr_t)sge->addr, h->len, p)) {
+        begin_receive(rx, recv);
+        return false;
+    }
+    rx->told_next[rx->untold++] = (struct tp_received){
+        .recv = recv, .bytes = h->len, .flags = h->flags & LO_F_SOLICIT ? TP_RECV_SOLICITED : 0
+    };
+    consume(c);
+    if (rx->untold == LO_TELL_BATCH) tell(c);
+    return true;
 }
 
 static enum step serve_send(struct lo_conn *c, const struct lo_slot *h, const uint8_t *p) {
@@ -401,6 +437,7 @@ static bool hear_ack(struct lo_conn *c, uint32_t ack) {
     if (SN_LIKELY((int32_t)(ack - os_u32_load_seqcst(&c->tx.wanted)) < 0 &&
                   !os_u32_load_seqcst(&c->tx.busy)))
         return true;
+    tell(c); /* what came before the slot with this */
     os_lock_enter(&c->tx_lock);
     bool sane = lo_tx_acked(c, ack);
     os_lock_leave(&c->tx_lock);
@@ -416,11 +453,14 @@ static bool next_slot(struct lo_conn *c, size_t *budget) {
     if (os_u32_load_acquire(&slot->seq) != pos + 1) return false;
     read_head(rx, slot, &h);
     if (h.ack != os_u32_load_relaxed(&rx->heard) && !hear_ack(c, h.ack)) {
+        tell(c);
         broken(c, "acknowledges what was not sent");
         return false;
     }
     rx->data_next = rx->data;
     const uint8_t *p = slot->data;
+    if (SN_LIKELY(!rx->begun) && serve_short(c, &h, p)) return true;
+    tell(c);
     if (h.len > LO_FRAGMENT) {
         broken(c, "a slot that is too long");
         return false;
@@ -442,15 +482,15 @@ bool lo_rx_progress(struct lo_conn *c) {
     size_t budget = BURST_BYTES;
     uint32_t slots = 0;
     if (os_u32_load_relaxed(&rx->stalled)) {
-        rx->recv = c->up->take_receive(c->qp);
-        if (!rx->recv) return false;
+        struct tp_receive *recv = c->up->take_receive(c->qp);
+        if (!recv) return false;
         os_u32_store_relaxed(&rx->stalled, 0);
-        rx->recv_len = rx->pull_off = 0;
-        rx->recv_at = (struct lo_place){ 0 };
+        begin_receive(rx, recv);
         lo_disarm(c, &c->timer);
     }
     while (slots < BURST_SLOTS && budget != 0 && running(c) && next_slot(c, &budget))
         slots++;
+    tell(c);
     return slots != 0 || budget != BURST_BYTES;
 }
 

@@ -74,14 +74,23 @@ static bool begin_slot(struct lo_conn *c, uint32_t n, struct draft *d) {
     return d->data.head - tx->data_tail <= LO_DATA;
 }
 
+/* Slots that the peer is not known to be through with. What was heard may be ahead of what was
+ * completed, or far behind. */
+static uint32_t under_way(const struct lo_conn *c) {
+    uint32_t pos = os_u32_load_relaxed(&c->tx.pos);
+    uint32_t completed = pos - os_u32_load_relaxed(&c->tx.acked);
+    return SN_MIN(completed, pos - os_u32_load_relaxed(&c->rx.heard));
+}
+
 /* The peer's processor has had the lines of a slot since it read them, and the next locked
  * instruction waits until a store has got them back. Who has several slots under way asks for the
  * lines of a coming one, and of its payload if that is as long, while nobody looks at them; for a
  * single message there is nothing to gain. */
 static void fetch_ahead(struct lo_conn *c, uint32_t pos, uint32_t payload) {
-    if (pos - os_u32_load_relaxed(&c->tx.acked) < STREAMING) return;
+    if (under_way(c) < STREAMING) return;
     const struct lo_slot *slot = &c->mine->slots[(pos + AHEAD) % LO_SLOTS];
     os_prefetch_write(slot);
+    if (payload <= LO_SLOT_BYTES / 2 - LO_HEAD_BYTES) return;
     os_prefetch_write((const uint8_t *)slot + LO_SLOT_BYTES / 2);
     if (payload <= LO_INLINE || payload > AHEAD_BYTES) return;
     uint32_t lines = (payload + LO_DATA_ALIGN - 1) / LO_DATA_ALIGN;
@@ -94,7 +103,7 @@ static void fetch_ahead(struct lo_conn *c, uint32_t pos, uint32_t payload) {
  * not wait for it: this is called first, and the slot is written when the line is here. */
 void lo_tx_prepare(const struct lo_conn *c) {
     uint32_t pos = os_u32_load_relaxed(&c->tx.pos);
-    if (pos - os_u32_load_relaxed(&c->tx.acked) >= STREAMING) return; /* fetch_ahead has asked */
+    if (under_way(c) >= STREAMING) return; /* fetch_ahead has asked */
     const struct lo_slot *slot = &c->mine->slots[pos % LO_SLOTS];
     os_prefetch_write((const uint8_t *)slot + LO_SLOT_BYTES / 2);
     os_prefetch_write(slot);
@@ -321,6 +330,9 @@ static sn_status gather(struct lo_conn *c, const struct tp_request *req, uint32_
         if (n) memcpy(dst, req->inline_data + off, n);
         return SN_OK;
     }
+    if (req->sge_count == 1 && n != 0)
+        return c->up->copy_from(c->qp, req->sge->token, (uint64_t)(uintptr_t)req->sge->addr + off,
+                                n, dst);
     for (const struct tp_sge *s = req->sge; n != 0; off -= SN_MIN(off, s->len), s++) {
         if (off >= s->len) continue;
         uint32_t m = SN_MIN(n, s->len - off);
@@ -371,8 +383,7 @@ static enum step finish_request(struct lo_conn *c) {
 }
 
 /* The last slot of the request is written: it is done when the peer is through with it. */
-static void await_ack(struct lo_conn *c) {
-    struct tp_request *req = c->tx.cur;
+static void await_ack(struct lo_conn *c, struct tp_request *req) {
     c->tx.cur = NULL;
     req->tp_u32[0] = os_u32_load_relaxed(&c->tx.pos);
     lo_fifo_push(&c->tx.unacked, req);
@@ -401,7 +412,7 @@ static enum step write_part(struct lo_conn *c, enum lo_kind kind, uint32_t flags
     d.slot->size = req->length - tx->cur_off;
     publish_slot(c, &d);
     tx->cur_off += n;
-    if (last) await_ack(c);
+    if (last) await_ack(c, req);
     return STEP_DONE;
 }
 
@@ -423,7 +434,7 @@ static enum step describe_send(struct lo_conn *c, uint32_t flags) {
     d.slot->size = req->length;
     d.slot->token = req->invalidate_token;
     publish_slot(c, &d);
-    await_ack(c);
+    await_ack(c, req);
     return STEP_DONE;
 }
 
@@ -436,10 +447,41 @@ static bool peer_can_fetch(const struct lo_conn *c, const struct tp_request *req
     return true;
 }
 
+static uint32_t send_flags(const struct tp_request *req) {
+    return ((req->flags & TP_F_SOLICIT) ? LO_F_SOLICIT : 0) |
+           ((req->flags & TP_F_INVALIDATE) ? LO_F_INVALIDATE : 0);
+}
+
+/* The payload of a Send is in its slot: the rest of it. */
+static void write_short(struct lo_conn *c, struct tp_request *req, const struct draft *d) {
+    fill_slot(d->slot, LO_SEND, send_flags(req), req->length);
+    d->slot->token = req->invalidate_token;
+    d->slot->size = req->length;
+    publish_slot(c, d);
+    await_ack(c, req);
+}
+
+bool lo_tx_short(struct lo_conn *c) {
+    struct lo_tx *tx = &c->tx;
+    struct tp_request *req = c->up->sq_peek(c->qp);
+    struct draft d;
+    if (!req) return true; /* another thread has sent it */
+    if (req->op != TP_OP_SEND || req->length > LO_INLINE || (req->flags & TP_F_FENCE)) return false;
+    if (!begin_slot(c, req->length, &d)) return false;
+    if (gather(c, req, 0, req->length, d.place) != SN_OK) return false;
+    c->up->sq_advance(c->qp);
+    write_short(c, req, &d);
+    tx->bell = false;
+    os_fence_seqcst(); /* as in lo_tx_ring, and pairs with hear_ack's after `heard` */
+    uint32_t heard = os_u32_load_relaxed(&c->rx.heard);
+    tx->bell = !os_u32_load_relaxed(&c->theirs->polled);
+    return !tx->bell && (int32_t)(heard - os_u32_load_relaxed(&tx->wanted)) < 0 &&
+           (int32_t)(heard - os_u32_load_relaxed(&tx->acked)) < LO_REAP_EVERY;
+}
+
 static enum step step_send(struct lo_conn *c) {
     struct tp_request *req = c->tx.cur;
-    uint32_t flags = ((req->flags & TP_F_SOLICIT) ? LO_F_SOLICIT : 0) |
-                     ((req->flags & TP_F_INVALIDATE) ? LO_F_INVALIDATE : 0);
+    uint32_t flags = send_flags(req);
     if (req->length >= DESCRIBE_MIN && c->tx.cur_off == 0 && peer_can_fetch(c, req)) {
         bool scattered;
         sn_status st = check_segments(c, req, &scattered);

@@ -832,7 +832,9 @@ static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t 
 
 static sn_status copy_from_memory(void *ctx, uint32_t token, uint64_t addr, size_t len, void *dst) {
     struct rd_qp *qp = ctx;
-    if (SN_LIKELY(rd_table_copy_from(&qp->ad->table, qp->pd, token, addr, len, dst))) return SN_OK;
+    if (SN_LIKELY(
+            rd_table_copy_from(&qp->ad->table, &qp->sq.source, qp->pd, token, addr, len, dst)))
+        return SN_OK;
     for (uint8_t *to = dst; len != 0;) {
         struct tp_access acc;
         sn_status st = access_memory(qp, token, addr, len, TP_LOCAL_READ, &acc);
@@ -846,6 +848,11 @@ static sn_status copy_from_memory(void *ctx, uint32_t token, uint64_t addr, size
         len -= n;
     }
     return SN_OK;
+}
+
+static bool copy_to_memory(void *ctx, uint32_t token, uint64_t addr, size_t len, const void *src) {
+    struct rd_qp *qp = ctx;
+    return rd_table_copy_to(&qp->ad->table, &qp->rq.target, qp->pd, token, addr, len, src);
 }
 
 static sn_status remote_invalidate(void *ctx, uint32_t token) {
@@ -865,9 +872,11 @@ const struct tp_upcalls rd_upcalls = {
     .held_back = rd_sendq_held_back,
     .take_receive = rd_recvq_take,
     .receive_done = rd_recvq_done,
+    .receives_done = rd_recvq_done_many,
     .access = access_memory,
     .access_end = rd_table_access_end,
     .copy_from = copy_from_memory,
+    .copy_to = copy_to_memory,
     .remote_invalidate = remote_invalidate,
     .on_reply = on_reply,
     .on_established = on_established,

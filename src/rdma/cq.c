@@ -52,7 +52,7 @@ static void fire_one_locked(struct rd_cq *cq, struct rd_async *a, sn_status st, 
     rd_fire_add(f, &cq->busy, a, st);
 }
 
-SN_COLD static void overrun_locked(struct rd_cq *cq, struct rd_fire *f) {
+void rd_cq_overrun_locked(struct rd_cq *cq, struct rd_fire *f) {
     if (os_u32_load_relaxed(&cq->failed)) return;
     os_u32_store_release(&cq->failed, 1);
     rd_count_any(&cq->ad->counters.cq_overruns, 1);
@@ -156,22 +156,10 @@ sn_status rd_cq_resize(struct rd_cq *cq, uint32_t depth) {
 
 /* ---- producers ---- */
 
-static void note_due_locked(struct rd_cq *cq, struct rd_cq_member *m) {
-    if (sn_list_empty(&m->link) || !sn_list_empty(&m->due_link)) return;
-    sn_list_push_back(&cq->due, &m->due_link);
-    os_u32_store_release(&cq->due_count, os_u32_load_relaxed(&cq->due_count) + 1);
-}
-
 void rd_cq_note_due(struct rd_cq *cq, struct rd_cq_member *m) {
     os_lock_enter(&cq->lock);
-    note_due_locked(cq, m);
+    rd_cq_note_due_locked(cq, m);
     os_lock_leave(&cq->lock);
-}
-
-static void note_activity_locked(struct rd_cq *cq, struct rd_cq_member *m, uint8_t type) {
-    if (sn_list_empty(&m->link)) return; /* parted */
-    if (os_ptr_load_relaxed(&cq->recent) != m->qp) os_ptr_store_release(&cq->recent, m->qp);
-    if (type == RD_RECEIVE) note_due_locked(cq, m);
 }
 
 /* Fires what waits for successes too, or only those that wait for anything but errors. */
@@ -187,36 +175,12 @@ static void fire_locked(struct rd_cq *cq, bool errors_too, struct rd_fire *f) {
     cq->reported = cq->newest;
 }
 
-void rd_cq_put_locked(struct rd_cq *cq, const struct rd_cq_entry *e, bool solicited,
-                      struct rd_cq_member *from, struct rd_fire *f) {
-    uint32_t n = os_u32_load_relaxed(&cq->queued);
-    if (SN_UNLIKELY(cq->dead || os_u32_load_relaxed(&cq->failed))) return;
-    if (SN_UNLIKELY(n == cq->capacity)) {
-        overrun_locked(cq, f);
-        return;
-    }
-    cq->ring[cq->tail] = *e;
-    cq->tail = cq->tail + 1 == cq->capacity ? 0 : cq->tail + 1;
-    cq->newest++;
-    if (solicited || e->status != SN_OK) cq->newest_solicited = cq->newest;
-    if (e->status != SN_OK) cq->newest_failed = cq->newest;
-    os_u32_store_release(&cq->queued, n + 1);
-    rd_count(&cq->counters.entries, 1);
-    if (n + 1 > os_u64_load_relaxed(&cq->counters.most_queued))
-        os_u64_store_relaxed(&cq->counters.most_queued, n + 1);
-    if (from) note_activity_locked(cq, from, e->type);
-}
-
-void rd_cq_leave(struct rd_cq *cq, struct rd_fire *f) {
-    if (!sn_list_empty(&cq->pending)) {
-        if (cq->newest_failed > cq->seen)
-            fire_locked(cq, true, f);
-        else if ((cq->armed[RD_NOTIFY_ANY] && cq->newest > cq->seen) ||
-                 (cq->armed[RD_NOTIFY_SOLICITED] && cq->newest_solicited > cq->seen))
-            fire_locked(cq, false, f);
-    }
-    cq->seen = cq->newest;
-    os_lock_leave(&cq->lock);
+void rd_cq_fire_locked(struct rd_cq *cq, struct rd_fire *f) {
+    if (cq->newest_failed > cq->seen)
+        fire_locked(cq, true, f);
+    else if ((cq->armed[RD_NOTIFY_ANY] && cq->newest > cq->seen) ||
+             (cq->armed[RD_NOTIFY_SOLICITED] && cq->newest_solicited > cq->seen))
+        fire_locked(cq, false, f);
 }
 
 /* ---- membership ---- */

@@ -87,10 +87,52 @@ void rd_cq_put(struct rd_cq *cq);
 static inline void rd_cq_enter(struct rd_cq *cq) {
     os_lock_enter(&cq->lock);
 }
+/* Lock held: there is no room for an entry. */
+SN_COLD void rd_cq_overrun_locked(struct rd_cq *cq, struct rd_fire *f);
+/* Lock held: fires what the batch at hand concerns. */
+void rd_cq_fire_locked(struct rd_cq *cq, struct rd_fire *f);
+
+static inline void rd_cq_note_due_locked(struct rd_cq *cq, struct rd_cq_member *m) {
+    if (sn_list_empty(&m->link) || !sn_list_empty(&m->due_link)) return;
+    sn_list_push_back(&cq->due, &m->due_link);
+    os_u32_store_release(&cq->due_count, os_u32_load_relaxed(&cq->due_count) + 1);
+}
+
+static inline void rd_cq_note_activity_locked(struct rd_cq *cq, struct rd_cq_member *m,
+                                              uint8_t type) {
+    if (sn_list_empty(&m->link)) return; /* parted */
+    if (os_ptr_load_relaxed(&cq->recent) != m->qp) os_ptr_store_release(&cq->recent, m->qp);
+    if (type == RD_RECEIVE) rd_cq_note_due_locked(cq, m);
+}
+
 /* from: the member that gives it, NULL if it does not count as activity. */
-void rd_cq_put_locked(struct rd_cq *cq, const struct rd_cq_entry *e, bool solicited,
-                      struct rd_cq_member *from, struct rd_fire *f);
-void rd_cq_leave(struct rd_cq *cq, struct rd_fire *f);
+static inline void rd_cq_put_locked(struct rd_cq *cq, const struct rd_cq_entry *e, bool solicited,
+                                    struct rd_cq_member *from, struct rd_fire *f) {
+    uint32_t n = os_u32_load_relaxed(&cq->queued);
+    if (SN_UNLIKELY(cq->dead || os_u32_load_relaxed(&cq->failed))) return;
+    if (SN_UNLIKELY(n == cq->capacity)) {
+        rd_cq_overrun_locked(cq, f);
+        return;
+    }
+    cq->ring[cq->tail] = *e;
+    cq->tail = cq->tail + 1 == cq->capacity ? 0 : cq->tail + 1;
+    cq->newest++;
+    if (SN_UNLIKELY(solicited || e->status != SN_OK)) cq->newest_solicited = cq->newest;
+    if (SN_UNLIKELY(e->status != SN_OK)) cq->newest_failed = cq->newest;
+    os_u32_store_release(&cq->queued, n + 1);
+    if (from) rd_cq_note_activity_locked(cq, from, e->type);
+}
+
+static inline void rd_cq_leave(struct rd_cq *cq, struct rd_fire *f) {
+    uint32_t queued = os_u32_load_relaxed(&cq->queued);
+    if (!sn_list_empty(&cq->pending)) rd_cq_fire_locked(cq, f);
+    rd_count(&cq->counters.entries, cq->newest - cq->seen);
+    if (queued > os_u64_load_relaxed(&cq->counters.most_queued))
+        os_u64_store_relaxed(&cq->counters.most_queued, queued);
+    cq->seen = cq->newest;
+    os_lock_leave(&cq->lock);
+}
+
 /* The member's transport holds something back: it is asked to send it when the queue was found
  * empty, or before somebody sleeps. The lock is taken inside. */
 void rd_cq_note_due(struct rd_cq *cq, struct rd_cq_member *m);

@@ -75,6 +75,7 @@ struct rd_sendq {
     uint32_t ord;            /* [lock] Reads this side may issue at a time */
     uint32_t calls;          /* [lock] times that a post called the connection */
     os_atomic_u32 returned;  /* [atomic: pairs with conn] and came back */
+    struct rd_lookup source; /* [stream's send lock] */
 };
 
 struct rd_recvq_slot {
@@ -92,6 +93,7 @@ struct rd_recvq {
     os_atomic_u32 head;            /* [stream's receive lock; pairs with posters] */
     os_atomic_u32 starved;         /* [lock for writes] take found nothing since the last success */
     bool flushed;                  /* [lock] posts are completed at once */
+    struct rd_lookup target;       /* [stream's receive lock] */
     /* with a shared queue */
     struct sn_list srq_taken; /* [srq lock] */
     struct sn_list srq_wait;  /* [srq lock] */
@@ -194,6 +196,7 @@ void rd_sendq_held_back(void *qp);
 struct tp_receive *rd_recvq_take(void *qp);
 void rd_recvq_done(void *qp, struct tp_receive *recv, sn_status st, uint32_t bytes, uint32_t flags,
                    uint32_t invalidated_token);
+void rd_recvq_done_many(void *qp, const struct tp_received *r, uint32_t n);
 
 /* Nothing arrives any more: what a stream took and did not complete is posted again. */
 void rd_recvq_rewind(struct rd_qp *qp);

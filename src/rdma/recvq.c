@@ -33,48 +33,52 @@ static void put_cancelled(struct rd_qp *qp, void *context, struct rd_fire *f) {
 
 /* ---- posting ---- */
 
-static sn_status enqueue_locked(struct rd_qp *qp, void *context, const struct tp_sge *sge,
-                                uint32_t count, uint32_t total, struct rd_fire *f) {
-    struct rd_recvq *rq = &qp->rq;
-    uint32_t tail = os_u32_load_relaxed(&rq->tail);
-    if (tail - os_u32_load_acquire(&rq->head) >= rq->depth) return SN_E_FULL;
-    rd_count(&qp->counters.receives_posted, 1);
-    if (rq->flushed) {
-        rd_cq_enter(qp->receive_cq);
-        put_cancelled(qp, context, f);
-        rd_cq_leave(qp->receive_cq, f);
-        return SN_OK;
-    }
-    struct rd_recvq_slot *s = slot_of(rq, tail);
-    s->context = context;
-    s->recv.length = total;
-    s->recv.sge_count = (uint16_t)count;
-    s->recv.sge = &rq->sges[(size_t)(tail & rq->mask) * rq->max_sge];
-    if (count) memcpy(s->recv.sge, sge, count * sizeof *sge);
-    os_u32_store_release(&rq->tail, tail + 1);
+/* Lock held, and left. */
+SN_COLD static sn_status cancel_post(struct rd_qp *qp, void *context) {
+    struct rd_fire f;
+    rd_fire_init(&f);
+    rd_cq_enter(qp->receive_cq);
+    put_cancelled(qp, context, &f);
+    rd_cq_leave(qp->receive_cq, &f);
+    os_lock_leave(&qp->rq.lock);
+    rd_fire_run(&f);
+    return SN_OK;
+}
+
+SN_COLD static sn_status wake_stream(struct rd_qp *qp) {
+    struct tp_conn *conn = rd_qp_conn_pin(qp);
+    if (!conn) return SN_OK;
+    conn->ops->post_receive(conn);
+    rd_qp_conn_unpin(qp);
     return SN_OK;
 }
 
 sn_status rd_qp_receive(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count) {
     struct rd_recvq *rq = &qp->rq;
-    struct rd_fire f;
     uint32_t total;
-    if (qp->srq) return SN_E_REQUEST;
-    if (count > rq->max_sge) return SN_E_TOO_MANY_SGE;
+    if (SN_UNLIKELY(qp->srq != NULL)) return SN_E_REQUEST;
+    if (SN_UNLIKELY(count > rq->max_sge)) return SN_E_TOO_MANY_SGE;
     sn_status st = rd_sge_total(sge, count, &total);
-    if (st != SN_OK) return st;
-    rd_fire_init(&f);
+    if (SN_UNLIKELY(st != SN_OK)) return st;
     os_lock_enter(&rq->lock);
-    st = enqueue_locked(qp, context, sge, count, total, &f);
-    bool wake = st == SN_OK && os_u32_load_relaxed(&rq->starved);
+    uint32_t tail = os_u32_load_relaxed(&rq->tail);
+    if (SN_UNLIKELY(tail - os_u32_load_acquire(&rq->head) >= rq->depth)) {
+        os_lock_leave(&rq->lock);
+        return SN_E_FULL;
+    }
+    rd_count(&qp->counters.receives_posted, 1);
+    if (SN_UNLIKELY(rq->flushed)) return cancel_post(qp, context);
+    struct rd_recvq_slot *s = slot_of(rq, tail);
+    s->context = context;
+    s->recv.length = total;
+    s->recv.sge_count = (uint16_t)count;
+    s->recv.sge = &rq->sges[(size_t)(tail & rq->mask) * rq->max_sge];
+    for (uint32_t i = 0; i < count; i++)
+        s->recv.sge[i] = sge[i];
+    os_u32_store_release(&rq->tail, tail + 1);
+    bool wake = os_u32_load_relaxed(&rq->starved);
     os_lock_leave(&rq->lock);
-    rd_fire_run(&f);
-    if (!wake) return st;
-    struct tp_conn *conn = rd_qp_conn_pin(qp);
-    if (!conn) return st;
-    conn->ops->post_receive(conn);
-    rd_qp_conn_unpin(qp);
-    return st;
+    return SN_UNLIKELY(wake) ? wake_stream(qp) : SN_OK;
 }
 
 /* ---- the stream's side ---- */
@@ -146,6 +150,39 @@ void rd_recvq_done(void *ctx, struct tp_receive *recv, sn_status st, uint32_t by
     }
     rd_cq_enter(qp->receive_cq);
     rd_cq_put_locked(qp->receive_cq, &e, (flags & TP_RECV_SOLICITED) != 0, &qp->receive_member, &f);
+    rd_cq_leave(qp->receive_cq, &f);
+    rd_fire_run(&f);
+}
+
+void rd_recvq_done_many(void *ctx, const struct tp_received *r, uint32_t n) {
+    struct rd_qp *qp = ctx;
+    struct rd_recvq *rq = &qp->rq;
+    struct rd_fire f;
+    uint64_t bytes = 0;
+    if (SN_UNLIKELY(qp->srq != NULL)) {
+        for (uint32_t i = 0; i < n; i++)
+            rd_recvq_done(qp, r[i].recv, SN_OK, r[i].bytes, r[i].flags, 0);
+        return;
+    }
+    rd_fire_init(&f);
+    if (SN_UNLIKELY(os_u32_load_relaxed(&qp->sq.opened) == 0)) rd_sendq_open_early(qp);
+    rd_cq_enter(qp->receive_cq);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rd_cq_entry e = {
+            .qp_context = qp->context,
+            .request_context = SN_CONTAINER(r[i].recv, struct rd_recvq_slot, recv)->context,
+            .bytes = r[i].bytes,
+            .status = SN_OK,
+            .type = RD_RECEIVE,
+        };
+        rd_cq_put_locked(qp->receive_cq, &e, (r[i].flags & TP_RECV_SOLICITED) != 0,
+                         &qp->receive_member, &f);
+        bytes += r[i].bytes;
+    }
+    /* As in free_slot: nobody sees the completions before the lock is left. */
+    os_u32_store_release(&rq->head, os_u32_load_relaxed(&rq->head) + n);
+    rd_count(&qp->counters.received, n);
+    rd_count(&qp->counters.rx_bytes, bytes);
     rd_cq_leave(qp->receive_cq, &f);
     rd_fire_run(&f);
 }

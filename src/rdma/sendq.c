@@ -219,6 +219,13 @@ static void call(struct rd_qp *qp, struct tp_conn *conn) {
     os_u32_fetch_add_seqcst(&qp->sq.returned, 1);
 }
 
+/* Lock held, which the end of a connection passes through as well. */
+static bool sent_at_once_locked(struct rd_qp *qp) {
+    struct tp_conn *conn = os_ptr_load_acquire(&qp->conn);
+    return conn && conn->ops->try_send && conn->ops->try_send(conn) &&
+           os_u32_load_relaxed(&qp->sq.taken) == qp->sq.tail;
+}
+
 /* Lock held, and left: the slot at the tail is filled, and becomes a request. */
 static sn_status enqueue(struct rd_qp *qp, uint32_t flags) {
     struct rd_sendq *sq = &qp->sq;
@@ -231,7 +238,8 @@ static sn_status enqueue(struct rd_qp *qp, uint32_t flags) {
         flush_post_locked(qp, &f);
     } else if (!(flags & RD_POST_DEFER)) {
         os_u32_store_release(&sq->visible, sq->tail);
-        if (SN_LIKELY(sq->mode == RD_SQ_OPEN)) conn = begin_call_locked(qp);
+        if (SN_LIKELY(sq->mode == RD_SQ_OPEN) && !sent_at_once_locked(qp))
+            conn = begin_call_locked(qp);
     }
     os_lock_leave(&sq->lock);
     rd_fire_run(&f);
@@ -276,6 +284,11 @@ static sn_status copy_inline(struct rd_sendq *sq, struct rd_sendq_slot *s, const
     return SN_OK;
 }
 
+static void prepare_locked(struct rd_qp *qp) {
+    struct tp_conn *conn = os_ptr_load_acquire(&qp->conn);
+    if (SN_LIKELY(conn != NULL) && conn->ops->prepare_send) conn->ops->prepare_send(conn);
+}
+
 /* What Send, Write and Read have in common. */
 struct transfer {
     enum tp_op op;
@@ -296,6 +309,7 @@ static inline sn_status post_transfer(struct rd_qp *qp, void *context, const str
     if (SN_UNLIKELY(st != SN_OK)) return st;
     if (SN_UNLIKELY(inlined && total > sq->inline_bytes)) return SN_E_TOO_LONG;
     os_lock_enter(&sq->lock);
+    prepare_locked(qp);
     st = admit_locked(qp, t->type);
     if (SN_LIKELY(st == SN_OK)) {
         struct rd_sendq_slot *s = begin_slot(sq, context, t->type, t->op, flags, t->allowed);

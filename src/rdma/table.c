@@ -217,19 +217,44 @@ sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, ui
     return SN_OK;
 }
 
-bool rd_table_copy_from(struct rd_table *t, uint32_t pd, uint32_t token, uint64_t addr, size_t len,
-                        void *dst) {
-    struct rd_slot *s = slot_of(t, token), now;
-    if (SN_UNLIKELY(token == 0 || !s || os_u32_load_acquire(&s->token) != token)) return false;
+/* The slot that a token would be in, NULL: there is none. */
+static inline struct rd_slot *remembered(struct rd_table *t, struct rd_lookup *l, uint32_t token) {
+    if (SN_LIKELY(l->token == token)) return l->slot; /* NULL for 0, as at first */
+    struct rd_slot *s = token ? slot_of(t, token) : NULL;
+    if (s) *l = (struct rd_lookup){ token, s };
+    return s;
+}
+
+/* Plain memory of this domain, with this right, and this range of it. */
+static inline bool slot_allows(const struct rd_slot *s, uint32_t pd, enum tp_right right,
+                               uint64_t addr, size_t len) {
+    uint64_t off = addr - (uint64_t)(uintptr_t)s->base;
+    return (s->kind == RD_SLOT_LOCAL || s->kind == RD_SLOT_PD_LOCAL) && s->pd == pd &&
+           (s->rights & (1u << right)) && off <= s->len && len <= s->len - off;
+}
+
+bool rd_table_copy_from(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint32_t token,
+                        uint64_t addr, size_t len, void *dst) {
+    struct rd_slot *s = remembered(t, l, token), now;
+    if (SN_UNLIKELY(!s || os_u32_load_acquire(&s->token) != token)) return false;
     /* It may be in other use by the end of this copy, and is not used as long as that may be. */
     if (!os_guarded_copy(&now, s, sizeof now)) return false;
-    uint64_t off = addr - (uint64_t)(uintptr_t)now.base;
-    if (now.kind != RD_SLOT_LOCAL && now.kind != RD_SLOT_PD_LOCAL) return false;
-    if (now.pd != pd || !(now.rights & (1u << TP_LOCAL_READ))) return false;
-    if (off > now.len || len > now.len - off) return false;
+    if (SN_UNLIKELY(!slot_allows(&now, pd, TP_LOCAL_READ, addr, len))) return false;
     if (!os_guarded_copy(dst, (const void *)(uintptr_t)addr, len)) return false;
     os_fence_acquire();
     return os_u32_load_relaxed(&s->token) == token;
+}
+
+bool rd_table_copy_to(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint32_t token,
+                      uint64_t addr, size_t len, const void *src) {
+    struct rd_slot *s = remembered(t, l, token);
+    if (SN_UNLIKELY(!s || os_u32_load_relaxed(&s->token) != token)) return false;
+    os_u32_fetch_add_seqcst(&s->users, 1);
+    bool good = os_u32_load_seqcst(&s->token) == token &&
+                slot_allows(s, pd, TP_LOCAL_WRITE, addr, len) &&
+                os_guarded_copy((void *)(uintptr_t)addr, src, len);
+    os_u32_fetch_sub_seqcst(&s->users, 1);
+    return good;
 }
 
 void rd_table_access_end(struct tp_access *acc) {

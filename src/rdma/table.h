@@ -104,11 +104,21 @@ SN_MUST_CHECK sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint
                                         uint64_t addr, size_t len, enum tp_right right,
                                         struct tp_access *out);
 void rd_table_access_end(struct tp_access *acc);
+/* Remembers where a token's slot is. That never changes; what the slot says is looked at each time.
+ * Zero: nothing is remembered. */
+struct rd_lookup {
+    uint32_t token;
+    struct rd_slot *slot;
+};
+
 /* Copies out of local memory without counting itself anywhere: what was read is good if the token
  * is valid before and after. Memory that is gone in the middle is only read. False: it was not
  * copied, for whatever reason; rd_table_access tells, and serves memory that is not plain. */
-SN_MUST_CHECK bool rd_table_copy_from(struct rd_table *t, uint32_t pd, uint32_t token,
-                                      uint64_t addr, size_t len, void *dst);
+SN_MUST_CHECK bool rd_table_copy_from(struct rd_table *t, struct rd_lookup *l, uint32_t pd,
+                                      uint32_t token, uint64_t addr, size_t len, void *dst);
+/* Copies to local memory, counting itself as an access does. False: as for rd_table_copy_from. */
+SN_MUST_CHECK bool rd_table_copy_to(struct rd_table *t, struct rd_lookup *l, uint32_t pd,
+                                    uint32_t token, uint64_t addr, size_t len, const void *src);
 /* The published slot with this token, lock held; NULL if there is none. */
 struct rd_slot *rd_table_find_locked(struct rd_table *t, uint32_t token);
 

@@ -93,7 +93,13 @@ struct tp_access {
 
 /* ---- upcalls: transport to core ---- */
 
-enum { TP_DONE_BATCH = 32 }; /* a good number for requests_done */
+enum { TP_DONE_BATCH = 32 }; /* a good number for requests_done and receives_done */
+
+/* The outcome of a receive that got its message; see receive_done. */
+struct tp_received {
+    struct tp_receive *recv;
+    uint32_t bytes, flags;
+};
 
 enum { TP_RECV_SOLICITED = 1, TP_RECV_INVALIDATED = 2 };
 
@@ -123,6 +129,9 @@ struct tp_upcalls {
      * invalidated_token is meaningful with TP_RECV_INVALIDATED. */
     void (*receive_done)(void *qp, struct tp_receive *recv, sn_status st, uint32_t bytes,
                          uint32_t flags, uint32_t invalidated_token);
+    /* receive_done with SN_OK for n of them, in this order, none invalidated: one round of locks.
+     */
+    void (*receives_done)(void *qp, const struct tp_received *r, uint32_t n);
 
     /* Checks token, right and range and pins the memory against deregistration: SN_OK with *out
      * filled (len > 0 unless 0 was asked), to be given back soon with access_end, never held
@@ -131,8 +140,13 @@ struct tp_upcalls {
                         struct tp_access *out);
     void (*access_end)(struct tp_access *acc);
     /* Copies len bytes of registered memory, the source of a Send or Write, to dst: access with
-     * TP_LOCAL_READ, for short payload. The statuses of access, SN_E_FAULT; dst is spoilt then. */
+     * TP_LOCAL_READ, for short payload. Called with the send lock held. The statuses of access,
+     * SN_E_FAULT; dst is spoilt then. */
     sn_status (*copy_from)(void *qp, uint32_t token, uint64_t addr, size_t len, void *dst);
+    /* Copies len bytes to registered memory, the target of a Receive: access with TP_LOCAL_WRITE,
+     * for short payload. Called with the receive lock held. False: try with access, which says what
+     * is wrong; it may be nothing. */
+    bool (*copy_to)(void *qp, uint32_t token, uint64_t addr, size_t len, const void *src);
     /* Send with Invalidate arrived: SN_OK, SN_E_TOKEN (unknown or not to be invalidated by a
      * peer), SN_E_PD (belongs to another queue pair). */
     sn_status (*remote_invalidate)(void *qp, uint32_t token);
@@ -224,6 +238,13 @@ struct tp_ops {
 
     /* New requests are in the queue. Sends what fits now, in the calling thread. */
     void (*post_send)(struct tp_conn *c);
+    /* A request is about to be posted, if nothing is wrong with it: asks for memory that sending it
+     * needs. Called with the queue's lock held. NULL: nothing to ask for. */
+    void (*prepare_send)(struct tp_conn *c);
+    /* As post_send, for what takes no waiting and no upcall but sq_peek, sq_advance and copy_from:
+     * called with the queue's lock held (rank SQ). False: post_send has to be called, whether or
+     * not anything was sent. NULL: always. */
+    bool (*try_send)(struct tp_conn *c);
     /* The queue is full: request_done for what is known to be done and was not told yet, since only
      * silent requests were among it. NULL: there is never such a thing. */
     void (*reap)(struct tp_conn *c);

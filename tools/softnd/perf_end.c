@@ -301,6 +301,10 @@ static ULONG cut(struct perf_end *e, uint64_t offset, uint64_t size, ND2_SGE *sg
     uint64_t n = e->params.sges < size ? e->params.sges : size, piece;
 
     if (!n) return 0;
+    if (n == 1) {
+        sge[0] = ndc_sge(&e->memory, (size_t)offset, (size_t)size);
+        return 1;
+    }
     piece = size / n;
     for (uint64_t i = 0; i < n; i++)
         sge[i] = ndc_sge(&e->memory, (size_t)(offset + i * piece),
@@ -308,8 +312,13 @@ static ULONG cut(struct perf_end *e, uint64_t offset, uint64_t size, ND2_SGE *sg
     return (ULONG)n;
 }
 
+/* n modulo the number of slots, which is mostly 1: a division takes as long as much of a post. */
+static uint64_t fold(uint64_t n, uint64_t slots) {
+    return slots == 1 ? 0 : n % slots;
+}
+
 static uint64_t receive_slot(struct perf_end *e, struct perf_qp *q, uint32_t i) {
-    return (q->index * perf_receives(&e->params) + i) % e->layout.rx_slots;
+    return fold(q->index * perf_receives(&e->params) + i, e->layout.rx_slots);
 }
 
 uint8_t *perf_receive_place(struct perf_end *e, struct perf_qp *q, uint32_t i) {
@@ -334,7 +343,7 @@ HRESULT perf_post_receive(struct perf_end *e, struct perf_qp *q, uint32_t i) {
 
 HRESULT perf_post(struct perf_end *e, struct perf_qp *q, uint64_t slot, uint64_t size,
                   uintptr_t context, ULONG flags) {
-    uint64_t at = e->layout.tx + slot % e->layout.tx_slots * e->layout.stride, remote;
+    uint64_t at = e->layout.tx + fold(slot, e->layout.tx_slots) * e->layout.stride, remote;
     ND2_SGE sge[PERF_SGES_MAX];
     ULONG n = cut(e, at, size, sge);
 

@@ -25,6 +25,7 @@ struct perf_qp {
     bool connected;
     /* flow of Sends, over all runs */
     uint64_t sent, credited, got;
+    uint64_t uncredited; /* received since the last credit was due */
     uint64_t credits_due, credits_out;
     /* of the run */
     uint64_t posted, done, target, received;

@@ -37,7 +37,11 @@ typedef struct {
     {                                                                                              \
         { 0 }                                                                                      \
     }
-void os_once_run(os_once *once, void (*fn)(void));
+enum { OS_ONCE_DONE = 2 };
+void os_once_run_slow(os_once *once, void (*fn)(void)); /* os_once_run's */
+static inline void os_once_run(os_once *once, void (*fn)(void)) {
+    if (os_u32_load_acquire(&once->state) != OS_ONCE_DONE) os_once_run_slow(once, fn);
+}
 
 /* Sleeps while *word == expected, until os_wake_* on the same word or the deadline (monotonic ns,
  * UINT64_MAX: for ever). Spurious returns happen; false on time-out. */

@@ -11,6 +11,7 @@
 #include "iwarp/iwarp.h"
 #include "os/prim/clock.h"
 #include "os/prim/lock.h"
+#include "os/prim/pages.h"
 #include "transport/engine.h"
 #include "transport/port.h"
 
@@ -102,6 +103,10 @@ static inline void fake_receive_done(void *ctx, struct tp_receive *recv, sn_stat
     f->done = true;
     os_u32_fetch_add_seqcst(&qp->recv_count, 1);
 }
+static inline void fake_receives_done(void *ctx, const struct tp_received *r, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        fake_receive_done(ctx, r[i].recv, SN_OK, r[i].bytes, r[i].flags, 0);
+}
 static inline sn_status fake_access(void *ctx, uint32_t token, uint64_t addr, size_t len,
                                     enum tp_right right, struct tp_access *out) {
     struct fake_qp *qp = ctx;
@@ -129,6 +134,12 @@ static inline sn_status fake_copy_from(void *ctx, uint32_t token, uint64_t addr,
     if (len) memcpy(dst, acc.ptr, len);
     return SN_OK;
 }
+static inline bool fake_copy_to(void *ctx, uint32_t token, uint64_t addr, size_t len,
+                                const void *src) {
+    struct tp_access acc;
+    if (fake_access(ctx, token, addr, len, TP_LOCAL_WRITE, &acc) != SN_OK) return false;
+    return os_guarded_copy(acc.ptr, src, len); /* many queue pairs of a test share one place */
+}
 static inline sn_status fake_remote_invalidate(void *ctx, uint32_t token) {
     (void)ctx;
     return token == FAKE_REMOTE ? SN_OK : token == FAKE_OTHER_PD ? SN_E_PD : SN_E_TOKEN;
@@ -154,9 +165,11 @@ static const struct tp_upcalls fake_up = {
     .held_back = fake_held_back,
     .take_receive = fake_take_receive,
     .receive_done = fake_receive_done,
+    .receives_done = fake_receives_done,
     .access = fake_access,
     .access_end = fake_access_end,
     .copy_from = fake_copy_from,
+    .copy_to = fake_copy_to,
     .remote_invalidate = fake_remote_invalidate,
     .on_reply = fake_on_reply,
     .on_established = fake_on_established,

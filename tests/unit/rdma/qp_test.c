@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Posting, completing, ordering and flushing of queue pairs.
  */
+#include "rdma/connector.h"
 #include "rdma/counters.h"
 #include "rig.h"
 
@@ -227,6 +228,31 @@ static void queue_full_refuses_and_frees_on_completion(void) {
     CHECK_ST(send_n(&r, r.a.qp, 99, 1, 0), SN_E_FULL);
     CHECK_CQE(r.a.cq, RD_SEND, 0, SN_OK, 1);
     CHECK_CQE(r.a.cq, RD_SEND, 1, SN_OK, 1);
+    rig_down(&r);
+}
+
+static void receives_told_together_fire_once_and_come_in_order(void) {
+    struct rig r;
+    struct rig_async n;
+    struct tp_received told[3] = { { .bytes = 1 }, { .bytes = 2 }, { .bytes = 3 } };
+    rig_up(&r);
+    for (uint32_t i = 0; i < RIG_DEPTH; i++)
+        CHECK_ST(receive_n(&r, r.b.qp, i, 0, 8), SN_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        told[i].recv = fake_take_receive(r.cb);
+        CHECK(told[i].recv != NULL);
+    }
+    told[1].flags = TP_RECV_SOLICITED;
+    CHECK_ST(rd_cq_notify(r.b.cq, RD_NOTIFY_SOLICITED, rig_arm(&n)), SN_PENDING);
+    CHECK_ST(receive_n(&r, r.b.qp, 99, 0, 8), SN_E_FULL);
+    rd_upcalls.receives_done(r.b.qp, told, 3);
+    CHECK_DONE(&n, SN_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_ST(receive_n(&r, r.b.qp, RIG_DEPTH + i, 0, 8), SN_OK);
+        CHECK_CQE(r.b.cq, RD_RECEIVE, i, SN_OK, i + 1);
+    }
+    CHECK_NO_CQE(r.b.cq);
+    CHECK_ST(receive_n(&r, r.b.qp, 99, 0, 8), SN_E_FULL);
     rig_down(&r);
 }
 
@@ -713,10 +739,10 @@ static void counters_follow_the_traffic(void) {
 
 TEST_MAIN(
     TEST(send_receive_connected_moves_bytes), TEST(write_and_read_connected_move_bytes),
-    TEST(zero_length_requests_complete), TEST(send_without_receive_waits_for_one),
-    TEST(qp_context_in_completions), TEST(create_bad_attribute_names_it),
-    TEST(create_at_every_limit_works_and_fills), TEST(depth_zero_every_post_is_full),
-    TEST(post_beyond_limits_is_refused_and_harmless),
+    TEST(zero_length_requests_complete), TEST(receives_told_together_fire_once_and_come_in_order),
+    TEST(send_without_receive_waits_for_one), TEST(qp_context_in_completions),
+    TEST(create_bad_attribute_names_it), TEST(create_at_every_limit_works_and_fills),
+    TEST(depth_zero_every_post_is_full), TEST(post_beyond_limits_is_refused_and_harmless),
     TEST(queue_full_refuses_and_frees_on_completion),
     TEST(receive_slot_is_free_when_its_completion_is_seen), TEST(post_never_connected_is_refused),
     TEST(read_with_outbound_limit_zero_is_refused), TEST(inline_send_buffer_is_free_on_return),

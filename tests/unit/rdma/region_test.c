@@ -210,6 +210,53 @@ static void copy_from_checks_what_access_checks(void) {
     rig_down(&r);
 }
 
+/* ---- copying in ---- */
+
+static bool copy_to(struct rd_qp *qp, uint32_t token, void *addr, size_t len) {
+    static const uint8_t in[64] = "what arrives";
+    if (!rd_upcalls.copy_to(qp, token, (uint64_t)(uintptr_t)addr, len, in)) return false;
+    CHECK(memcmp(addr, in, len) == 0);
+    memset(addr, 0, len);
+    return true;
+}
+
+static void copy_to_checks_what_access_checks(void) {
+    struct rig r;
+    rig_objects(&r);
+    struct rd_region *m = registered(r.ad, r.buf + 100, 50, RD_LOCAL_WRITE);
+    struct rd_region *readable = registered(r.ad, r.buf + 200, 50, RD_REMOTE_READ);
+    uint32_t t = rd_region_local_token(m), before;
+    struct rd_qp *qp = r.a.qp;
+    memset(r.buf, 0, 300);
+    CHECK(copy_to(qp, t, r.buf + 100, 50));
+    CHECK(copy_to(qp, t, r.buf + 149, 1));
+    CHECK(copy_to(qp, t, r.buf + 150, 0));
+    CHECK(!copy_to(qp, t, r.buf + 100, 51));
+    CHECK(!copy_to(qp, t, r.buf + 99, 1));
+    CHECK(!copy_to(qp, rd_region_local_token(readable), r.buf + 200, 1));
+    CHECK(!copy_to(qp, rd_region_remote_token(m), r.buf + 100, 1));
+    CHECK(!copy_to(qp, 0, r.buf + 100, 1));
+    CHECK(!copy_to(qp, t + 1, r.buf + 100, 1));
+    CHECK(copy_to(qp, t, r.buf + 100, 1));    /* another token was looked for in between */
+    CHECK_ST(rd_region_deregister(m), SN_OK); /* nothing was left counted */
+    CHECK(!copy_to(qp, t, r.buf + 100, 1));
+    before = t;
+    CHECK_ST(rd_region_register(m, r.buf + 100, 50, RD_LOCAL_WRITE), SN_OK);
+    CHECK(!copy_to(qp, before, r.buf + 100, 1));
+    CHECK(copy_to(qp, rd_region_local_token(m), r.buf + 100, 1));
+    for (int i = 0; i < 300; i++)
+        CHECK_EQ(r.buf[i], 0);
+    rd_region_destroy(m);
+    rd_region_destroy(readable);
+    void *gone = os_pages_alloc(4096);
+    CHECK(gone != NULL);
+    m = registered(r.ad, gone, 4096, RD_LOCAL_WRITE);
+    os_pages_free(gone, 4096);
+    CHECK(!copy_to(qp, rd_region_local_token(m), gone, 8));
+    rd_region_destroy(m);
+    rig_down(&r);
+}
+
 enum { FLICKER_ROUNDS = 2000, GOOD = 0x5A, SPOILT = 0xA5 };
 
 struct flicker {
@@ -596,9 +643,9 @@ TEST_MAIN(TEST(register_bad_arguments_are_refused),
           TEST(stale_tokens_fail), TEST(ten_thousand_regions_have_distinct_scattered_tokens),
           TEST(guessed_tokens_fail), TEST(copy_from_checks_what_access_checks),
           TEST(copy_from_gives_nothing_of_what_was_deregistered),
-          TEST(tokens_of_another_adapter_fail), TEST(bind_impossible_is_refused_at_once),
-          TEST(window_rights_and_bounds_are_its_own), TEST(bind_opens_when_its_turn_comes),
-          TEST(flushed_bind_leaves_the_window_unbound),
+          TEST(copy_to_checks_what_access_checks), TEST(tokens_of_another_adapter_fail),
+          TEST(bind_impossible_is_refused_at_once), TEST(window_rights_and_bounds_are_its_own),
+          TEST(bind_opens_when_its_turn_comes), TEST(flushed_bind_leaves_the_window_unbound),
           TEST(region_is_busy_while_windows_are_bound),
           TEST(destroyed_region_invalidates_its_windows), TEST(destroyed_pair_unbinds_its_windows),
           TEST(destroyed_window_with_posted_requests_is_safe),

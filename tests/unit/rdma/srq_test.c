@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Shared receive queues.
  */
+#include "rdma/connector.h"
 #include "rig.h"
 
 struct shared { /* both ends take their receives from one queue */
@@ -158,6 +159,22 @@ static void taken_out_of_order_slots_come_back(void) {
     shared_down(&s);
 }
 
+static void receives_are_told_together(void) {
+    struct shared s;
+    shared_up(&s, 2, 0);
+    CHECK_ST(post(&s, 7, 0, 8), SN_OK);
+    CHECK_ST(post(&s, 8, 0, 8), SN_OK);
+    struct tp_received r[2] = { { .recv = fake_take_receive(s.r.cb), .bytes = 3 },
+                                { .recv = fake_take_receive(s.r.cb), .bytes = 5 } };
+    CHECK(r[0].recv && r[1].recv);
+    rd_upcalls.receives_done(s.r.b.qp, r, 2);
+    CHECK_CQE(s.r.b.cq, RD_RECEIVE, 7, SN_OK, 3);
+    CHECK_CQE(s.r.b.cq, RD_RECEIVE, 8, SN_OK, 5);
+    CHECK_ST(post(&s, 9, 0, 8), SN_OK); /* both places are free */
+    CHECK_ST(post(&s, 10, 0, 8), SN_OK);
+    shared_down(&s);
+}
+
 static void threshold_fires_when_fewer_are_left(void) {
     struct shared s;
     struct rig_async n, m, z;
@@ -226,5 +243,5 @@ TEST_MAIN(TEST(create_and_post_outside_limits_are_refused),
           TEST(send_to_empty_queue_waits_for_a_post),
           TEST(waiter_that_dies_does_not_swallow_the_wake_up),
           TEST(flush_leaves_unconsumed_entries), TEST(taken_out_of_order_slots_come_back),
-          TEST(threshold_fires_when_fewer_are_left), TEST(threshold_zero_never_fires),
-          TEST(largest_queue_fills))
+          TEST(receives_are_told_together), TEST(threshold_fires_when_fewer_are_left),
+          TEST(threshold_zero_never_fires), TEST(largest_queue_fills))
