@@ -12,8 +12,8 @@ cmake --preset "$preset" >"$log" 2>&1 || {
     exit 1
 }
 if [[ $preset == release ]]; then
-    # What a user needs; the tests are built by the other presets.
-    cmake --build --preset "$preset" --target softnd softnd_tool ndutil ndutil_shared
+    # What is installed; the tests are built by the other presets.
+    cmake --build --preset "$preset" --target softnd softnd_tool ndutil ndutil_shared softndk
 else
     cmake --build --preset "$preset"
 fi

@@ -208,6 +208,16 @@ output_to_a_full_device_fails() {
     expect_error_line info 'No space left on device'
 }
 
+make_builds_all_that_is_installed() {
+    local built target
+    built=$(sed -n 's/.*cmake --build .* --target //p' "$SOURCE_DIR/scripts/build.sh")
+    for target in $(grep -rhoE '^ *install\(TARGETS [a-z_ ]+' --include=CMakeLists.txt --include='*.cmake' \
+        "$SOURCE_DIR/src" "$SOURCE_DIR/tools" "$SOURCE_DIR/cmake" | sed 's/.*TARGETS //'); do
+        [[ " $built " == *" $target "* ]] || fail "$target is installed, but make does not build it"
+    done
+    [[ -n ${target:-} ]] || fail "nothing is installed"
+}
+
 installed_files_build_and_run_a_program() {
     command -v pkg-config >/dev/null || skip "pkg-config is missing"
     nm "$LIBSOFTND" 2>/dev/null | grep '__[at]san_init' >/dev/null && skip "a sanitizer build needs its flags"
