@@ -35,7 +35,7 @@ enum {
 #define LEAD_GAP_NS (PARK_TICK_NS / LEADS_PER_TICK)
 #define LEAD_YIELD_NS (200 * 1000ull) /* for the thread to leave the poller */
 /* An application that sleeps between its polls is slower: a wake-up takes some 10 us. */
-#define HOT_NS (64 * 4000ull)
+#define HOT_NS (64 * 8000ull)
 /* Who takes results without ever arming, even slowly, does so because the engine's thread is in the
  * way. */
 #define FULL_NS (1 * OS_NS_PER_MS)

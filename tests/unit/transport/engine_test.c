@@ -114,7 +114,7 @@ static void polls_with_time_between_leave_it_cold(void) {
     CHECK_EQ(tp_engine_create(&eng), SN_OK);
     for (int i = 0; i < 500; i++) {
         tp_engine_polled_empty(eng, &hot, false);
-        spin_ns(5000);
+        spin_ns(10000);
         CHECK(!is_hot(&hot));
     }
     tp_engine_destroy(eng);
@@ -138,6 +138,23 @@ static void polls_that_read_a_stream_make_a_queue_hot(void) {
         CHECK(!is_hot(&hot));
         tp_engine_cool(eng, &hot);
     }
+    tp_engine_destroy(eng);
+}
+
+/* A ping-pong that the engine's thread makes so slow that few polls fit between two arrivals. */
+static void slow_ping_pong_makes_a_queue_hot(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    uint64_t end = os_now_ns() + LIMIT_NS;
+    while (!is_hot(&hot)) {
+        for (int i = 0; i < 3; i++)
+            tp_engine_polled_empty(eng, &hot, false);
+        spin_ns(84000);
+        tp_engine_polled_empty(eng, &hot, true);
+        CHECK(os_now_ns() < end);
+    }
+    tp_engine_cool(eng, &hot);
     tp_engine_destroy(eng);
 }
 
@@ -250,7 +267,7 @@ static void leader_ends_when_somebody_polls_hard(void) {
 
 TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(results_in_a_row_make_a_queue_hot),
           TEST(polls_with_time_between_leave_it_cold), TEST(rare_polls_give_the_engine_back),
-          TEST(polls_that_read_a_stream_make_a_queue_hot),
+          TEST(polls_that_read_a_stream_make_a_queue_hot), TEST(slow_ping_pong_makes_a_queue_hot),
           TEST(streams_are_served_while_it_looks_and_after_it),
           TEST(leader_serves_the_sockets_and_its_deadline_holds),
           TEST(leader_that_leaves_gives_the_engine_back),
