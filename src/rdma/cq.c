@@ -315,7 +315,7 @@ uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
     bool did = make_progress(cq);
     n = take_more(cq, out, n, max);
     if (n == 0) flush_reports(cq);
-    if (n == 0 || did) tp_engine_polled_empty(cq->ad->eng, &cq->hot, did);
+    if (n == 0 || did) tp_engine_polled(cq->ad->eng, &cq->hot, did);
     os_lock_leave(&cq->poll_lock);
     return n;
 }

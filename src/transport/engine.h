@@ -30,15 +30,15 @@ void tp_engine_destroy(struct tp_engine *eng);
 
 /* Per-queue state, zero-initialised, owned by the queue. */
 struct tp_hot {
-    uint32_t empty_streak; /* polls that found nothing since since_ns */
+    uint32_t empty_streak; /* polls since since_ns, as they count */
     os_atomic_u32 epoch;   /* hot while equal to the engine's epoch */
     uint64_t since_ns;
     os_atomic_u32 full_streak; /* results since full_since_ns */
     os_atomic_u64 full_since_ns;
 };
-/* The queue was polled and gave nothing; did: but something was read, such as a part of a long
- * message. Counts, may make it hot. One thread at a time. */
-void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot, bool did);
+/* The queue was polled and nothing lay in it; did: something was read, a message or a part of one.
+ * Counts, may make it hot. One thread at a time. */
+void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, bool did);
 /* It was polled and gave so many results: a hot queue stays hot, and one that gives often, without
  * being armed in between, becomes hot. Any thread. */
 void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results);

@@ -7,7 +7,7 @@
  * then one line for each message that must be seen, in order (reports of progress left out):
  * DIRECTION OPCODE BYTES STAG, the last "-" where there is none.
  */
-#include "unit/iwarp/fake_core.h"
+#include "unit/iwarp/fake_wait.h"
 #include "iwarp/conn.h"
 #include "os/prim/thread.h"
 #include "support/testing.h"
@@ -23,15 +23,6 @@ static struct fake_qp a, b; /* active, passive */
 static struct tp_engine *eng;
 static os_atomic_ptr request;
 static uint32_t a_done, b_done, a_recv, b_recv;
-
-#define WAIT_FOR(cond)                                                                             \
-    do {                                                                                           \
-        uint64_t wait_end = os_now_ns() + 20000 * OS_NS_PER_MS;                                    \
-        while (!(cond)) {                                                                          \
-            if (os_now_ns() > wait_end) FAIL("timed out waiting for %s", #cond);                   \
-            os_thread_yield();                                                                     \
-        }                                                                                          \
-    } while (0)
 
 static void on_request(void *ctx, struct tp_conn *conn) {
     tp_conn_set_owner(conn, &fake_up, &b);

@@ -350,7 +350,8 @@ HRESULT perf_post(struct perf_end *e, struct perf_qp *q, uint64_t slot, uint64_t
     if (e->params.verb != PERF_READ && size <= e->params.inline_bytes) flags |= ND_OP_FLAG_INLINE;
     if (e->params.verb == PERF_SEND)
         return IND2QueuePair_Send(q->qp, (void *)context, sge, n, flags);
-    remote = e->peer_address + e->layout.target + slot % e->layout.target_slots * e->layout.stride;
+    remote =
+        e->peer_address + e->layout.target + fold(slot, e->layout.target_slots) * e->layout.stride;
     if (e->params.verb == PERF_WRITE)
         return IND2QueuePair_Write(q->qp, (void *)context, sge, n, remote, e->peer_token, flags);
     return IND2QueuePair_Read(q->qp, (void *)context, sge, n, remote, e->peer_token, flags);

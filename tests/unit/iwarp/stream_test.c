@@ -324,6 +324,12 @@ static void send_that_waits_is_delivered_after_the_peer_closed(void) {
 
 enum { MANY = 40, SMALL = 24, AT_ONCE = IW_BURST_MIN - 1 };
 
+/* The active side knows that its peer is SoftND's, so that what it posts may wait. */
+static void open_known_pair(struct pair *p) {
+    open_pair_as(p, 2, true, false);
+    WAIT_FOR(iw_peer(iw_conn_of(p->a.conn)) == IW_PEER_SOFTND);
+}
+
 /* Sends of SMALL bytes; the peer, which has no receive for them, confirms none. */
 static void post_small_sends(struct pair *p, uint32_t count) {
     fill(p->mem_a, count * SMALL, 6);
@@ -347,37 +353,25 @@ static void take_small_sends(struct pair *p, uint32_t count) {
 }
 
 /* Nobody polls: the report of the messages that left brings on the rest. */
-static void small_sends_that_wait_follow_the_confirmed_ones(void) {
+static void small_sends_arrive(uint32_t count, uint32_t wait) {
     struct pair p;
-    open_pair_as(&p, 2, true, false);
-    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
-    post_small_sends(&p, AT_ONCE);
-    CHECK_EQ(waiting(&p), 0);
-    take_small_sends(&p, AT_ONCE);
-    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == AT_ONCE);
+    open_known_pair(&p);
+    post_small_sends(&p, count);
+    CHECK_EQ(waiting(&p), wait);
+    take_small_sends(&p, count);
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == count);
     close_pair(&p);
+}
 
-    open_pair_as(&p, 2, true, false);
-    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
-    post_small_sends(&p, IW_REPORT_EVERY);
-    CHECK_EQ(waiting(&p), IW_REPORT_EVERY - AT_ONCE);
-    take_small_sends(&p, IW_REPORT_EVERY);
-    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == IW_REPORT_EVERY);
-    close_pair(&p);
-
-    open_pair_as(&p, 2, true, false);
-    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
-    post_small_sends(&p, MANY);
-    CHECK_EQ(waiting(&p), (MANY - AT_ONCE) % IW_DEFER_MAX);
-    take_small_sends(&p, MANY);
-    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == MANY);
-    close_pair(&p);
+static void small_sends_that_wait_follow_the_confirmed_ones(void) {
+    small_sends_arrive(AT_ONCE, 0);
+    small_sends_arrive(IW_REPORT_EVERY, IW_REPORT_EVERY - AT_ONCE);
+    small_sends_arrive(MANY, (MANY - AT_ONCE) % IW_DEFER_MAX);
 }
 
 static void small_sends_that_wait_leave_before_a_close(void) {
     struct pair p;
-    open_pair_as(&p, 2, true, false);
-    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    open_known_pair(&p);
     post_small_sends(&p, AT_ONCE + IW_DEFER_MAX + 5);
     CHECK_EQ(waiting(&p), 5);
     p.a.conn->ops->close(p.a.conn);
@@ -388,8 +382,7 @@ static void small_sends_that_wait_leave_before_a_close(void) {
 /* Of few messages a report may be late, so the core is told, and asks for them. */
 static void end_of_a_burst_leaves_when_nothing_follows(void) {
     struct pair p;
-    open_pair_as(&p, 2, true, false);
-    WAIT_FOR(iw_peer(iw_conn_of(p.a.conn)) == IW_PEER_SOFTND);
+    open_known_pair(&p);
     post_small_sends(&p, AT_ONCE);
     CHECK_EQ(os_u32_load_seqcst(&p.a.held_back), 0);
     post_small_sends(&p, 5);

@@ -601,7 +601,7 @@ void tp_engine_destroy(struct tp_engine *eng) {
     os_free(eng);
 }
 
-void tp_engine_polled_empty(struct tp_engine *eng, struct tp_hot *hot, bool did) {
+void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, bool did) {
     (void)eng;
     (void)did;
     hot->empty_streak++;
