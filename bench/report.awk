@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: MIT
 # report.awk - from measured values to the table and results.json.
 #   awk -v json=FILE -f report.awk VALUES ROWS
-# VALUES: "key value", any number of each key; the median counts. ROWS: name|unit|key|peer|peer key|
-# lower or higher is better|goal as a ratio, or as a value where there is no peer.
+# VALUES: "key value label"; what was measured in the same round has the same label. ROWS: name|unit|
+# key|peer|peer key|lower or higher is better|goal as a ratio, or as a value where there is no peer.
+#
+# The medians of the values are shown. The ratio is the median of the rounds' ratios, each of two
+# values measured close to each other; of the medians if no round has both.
 
-function median(key,    n, i, j, t, a) {
-    n = count[key]
-    for (i = 1; i <= n; i++) a[i] = value[key, i]
+function median_of(a, n,    i, j, t) {
     for (i = 2; i <= n; i++)
         for (j = i; j > 1 && a[j] < a[j - 1]; j--) { t = a[j]; a[j] = a[j - 1]; a[j - 1] = t }
     return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2
+}
+
+function median(key,    n, i, a) {
+    n = count[key]
+    for (i = 1; i <= n; i++) a[i] = value[key, label[key, i]]
+    return n == 0 ? "" : median_of(a, n)
+}
+
+function median_ratio(ours, theirs,    n, i, a, l) {
+    n = 0
+    for (i = 1; i <= count[ours]; i++) {
+        l = label[ours, i]
+        if ((theirs, l) in value && value[theirs, l] > 0) a[++n] = value[ours, l] / value[theirs, l]
+    }
+    if (n != 0) return median_of(a, n)
+    return count[ours] && count[theirs] && median(theirs) > 0 ? median(ours) / median(theirs) : ""
 }
 
 function number_or_null(v) { return v == "" ? "null" : sprintf("%.6g", v) }
@@ -17,7 +34,8 @@ function text_or_null(v) { return v == "" ? "null" : "\"" v "\"" }
 function shown(v) { return v == "" ? "-" : sprintf("%.4g", v) }
 
 NR == FNR {
-    value[$1, ++count[$1]] = $2 + 0
+    if (!(($1, $3) in value)) label[$1, ++count[$1]] = $3
+    value[$1, $3] = $2 + 0
     next
 }
 FNR == 1 {
@@ -26,9 +44,9 @@ FNR == 1 {
 }
 {
     split($0, f, "|")
-    ours = f[3] in count ? median(f[3]) : ""
-    theirs = f[5] != "" && f[5] in count ? median(f[5]) : ""
-    ratio = ours != "" && theirs != "" && theirs > 0 ? ours / theirs : ""
+    ours = median(f[3])
+    theirs = f[5] == "" ? "" : median(f[5])
+    ratio = f[5] == "" ? "" : median_ratio(f[3], f[5])
     figure = (f[4] == "" ? ours : ratio)
     met = "null"
     verdict = ""

@@ -216,20 +216,20 @@ floor_reno() { BENCH_CONGESTION=reno floor_both "$1"; }
 
 # ---- what is measured ----
 
-# values: one line per measurement, "key value".
+# values: one line per measurement, "key value label"; what was measured in one round has one label.
 values=${BENCH_VALUES:-$work/values}
 touch "$values" || stop "$values cannot be written"
 wanted=() # keys that some row needs
 want() { [[ " ${wanted[*]} " == *" $1 "* ]]; }
+# put KEY VALUE: of this round; nothing if it is no number.
+put() { [[ $2 =~ ^[0-9.eE+-]+$ ]] && echo "$1 $2 $label" >>"$values"; }
 # measure KEY FUNCTION...: once per round.
 measure() {
     local key=$1 value
     shift
     want "$key" || return 0
     value=$("$@" 2>>"$work/errors")
-    if [[ $value =~ ^[0-9.eE+-]+$ ]]; then
-        echo "$key $value" >>"$values"
-    else
+    if ! put "$key" "$value"; then
         echo "$key" >>"$work/missing"
         why "$key"
     fi
@@ -307,54 +307,56 @@ define_rows() {
     done
 }
 
-measure_raw() {
+# What a row compares is measured one right after the other, for the machine changes within a minute.
+measure_latency() {
+    local D=(-D "$seconds")
     measure raw_lat floor_both tcp_latency
-    want raw_rtt && grep '^raw_lat ' "$values" | tail -1 | awk '{ print "raw_rtt", 2 * $2 }' >>"$values"
+    want raw_rtt && put raw_rtt "$(awk -v r="$label" '$1 == "raw_lat" && $3 == r { print 2 * $2 }' "$values")"
+    measure tcp_send_lat sn_us iwarp off send_lat -s 64 "${D[@]}"
+    measure fi_tcp_lat fi_us tcp msg 64 10000
+    measure tcp_write_lat sn_us iwarp off write_lat -s 64 "${D[@]}"
+    measure ucx_tcp_lat ucx_us tcp -t tag_lat -s 64 -n 20000 -w 1000
+    measure tcp_read_lat sn_us iwarp off read_lat -s 64 "${D[@]}"
     measure raw_reno_lat floor_reno tcp_latency
-    measure raw_bw floor_both tcp_stream
-    measure raw_reno_bw floor_reno tcp_stream
+    measure sockperf_lat sockperf_us
+    measure tcp_event_lat sn_us iwarp off send_lat -s 64 "${D[@]}" -e
     measure raw_blocking_lat floor_both tcp_blocking_latency
     measure line_lat floor_both line_latency
-    measure copy_warm floor_of copy_warm
-    measure copy_cold floor_of copy_cold
-    measure sockperf_lat sockperf_us
-    measure iperf_bw iperf_gbs
-}
-
-measure_tcp() {
-    local D=(-D "$seconds")
-    for verb in send write read; do
-        measure "tcp_${verb}_lat" sn_us iwarp off ${verb}_lat -s 64 "${D[@]}"
-        measure "tcp_${verb}_bw" sn_gbs iwarp off ${verb}_bw -s 1M "${D[@]}" -t 16
-    done
-    measure fi_tcp_lat fi_us tcp msg 64 10000
-    measure ucx_tcp_lat ucx_us tcp -t tag_lat -s 64 -n 20000 -w 1000
-    measure ucx_tcp_bw ucx_gbs tcp -t tag_bw -s 1048576 -n 2000 -w 100
-    for verb in write read; do
-        measure "tcp_${verb}_bw_crc" sn_gbs iwarp on ${verb}_bw -s 1M "${D[@]}" -t 16
-        measure "tcp_${verb}_busy" sn_gbs iwarp off ${verb}_bw -s 1M "${D[@]}" -t 16 --target busy
-    done
-    measure tcp_event_lat sn_us iwarp off send_lat -s 64 "${D[@]}" -e
-}
-
-measure_local() {
-    local D=(-D "$seconds")
     measure local_send_lat sn_us local off send_lat -s 64 "${D[@]}"
-    measure local_write_lat sn_us local off write_lat -s 64 "${D[@]}"
     measure ucx_posix_lat ucx_us posix -t tag_lat -s 64 -n 200000 -w 1000
     measure uct_posix_lat ucx_us uct -x posix -d memory -t am_lat -D short -s 64 -n 200000 -w 1000
+    measure local_write_lat sn_us local off write_lat -s 64 "${D[@]}"
     measure fi_shm_lat fi_us shm rdm 64 10000
-    for verb in write send read; do
-        measure "local_${verb}_bw" sn_gbs local off ${verb}_bw -s 1M "${D[@]}" -t 16
-    done
+}
+
+measure_streams() {
+    local D=(-D "$seconds" -t 16)
+    measure raw_reno_bw floor_reno tcp_stream
+    measure tcp_write_bw sn_gbs iwarp off write_bw -s 1M "${D[@]}"
+    measure raw_bw floor_both tcp_stream
+    measure tcp_read_bw sn_gbs iwarp off read_bw -s 1M "${D[@]}"
+    measure ucx_tcp_bw ucx_gbs tcp -t tag_bw -s 1048576 -n 2000 -w 100
+    measure tcp_write_bw_crc sn_gbs iwarp on write_bw -s 1M "${D[@]}"
+    measure tcp_read_bw_crc sn_gbs iwarp on read_bw -s 1M "${D[@]}"
+    measure tcp_write_busy sn_gbs iwarp off write_bw -s 1M "${D[@]}" --target busy
+    measure tcp_read_busy sn_gbs iwarp off read_bw -s 1M "${D[@]}" --target busy
+    measure tcp_send_bw sn_gbs iwarp off send_bw -s 1M "${D[@]}"
+    measure iperf_bw iperf_gbs
+    measure copy_warm floor_of copy_warm
+    measure local_read_bw sn_gbs local off read_bw -s 1M "${D[@]}"
+    measure local_read_busy sn_gbs local off read_bw -s 1M "${D[@]}" --target busy
+    measure local_write_busy sn_gbs local off write_bw -s 1M "${D[@]}" --target busy
+    measure local_write_bw sn_gbs local off write_bw -s 1M "${D[@]}"
     measure ucx_cma_put_bw ucx_gbs uct -x cma -d memory -t put_bw -D zcopy -s 1048576 -n 5000 -w 100
+    measure local_send_bw sn_gbs local off send_bw -s 1M "${D[@]}"
     measure ucx_cma_send_bw ucx_gbs posix,cma -t tag_bw -s 1048576 -n 3000 -w 100
-    measure local_write_bw_cold sn_gbs local off write_bw -s 1M "${D[@]}" -t 16 --cold 512M
-    for verb in write read; do
-        measure "local_${verb}_busy" sn_gbs local off ${verb}_bw -s 1M "${D[@]}" -t 16 --target busy
-    done
-    measure local_send_rate sn_rate local off send_bw -s 8 "${D[@]}"
+    measure local_write_bw_cold sn_gbs local off write_bw -s 1M "${D[@]}" --cold 512M
+    measure copy_cold floor_of copy_cold
+}
+
+measure_rates() {
     measure ucx_posix_rate ucx_rate posix -t tag_bw -s 8 -n 2000000 -w 1000
+    measure local_send_rate sn_rate local off send_bw -s 8 -D "$seconds"
     measure uct_posix_rate ucx_rate uct -x posix -d memory -t am_bw -D short -s 8 -n 2000000 -w 1000
 }
 
@@ -368,13 +370,13 @@ measure_idle() { # name transport count
         why "$1_idle_$3"
         return
     fi
-    echo "$1_idle_$3 $(field t_typical_us)" >>"$values"
+    put "$1_idle_$3" "$(field t_typical_us)"
     eval "held_$3=$(field memory_bytes)"
     if [[ $3 != 0 && -n ${held_0:-} ]]; then
-        awk -v all="$(field memory_bytes)" -v none="$held_0" -v n="$3" -v key="$1_memory_$3" \
-            'BEGIN { print key, (all - none) / n / 1024 }' >>"$values"
+        put "$1_memory_$3" "$(awk -v all="$(field memory_bytes)" -v none="$held_0" -v n="$3" \
+            'BEGIN { print (all - none) / n / 1024 }')"
     fi
-    [[ $3 == 1000 ]] && echo "$1_idle_cpu $(field idle_cpu_percent)" >>"$values"
+    [[ $3 == 1000 ]] && put "$1_idle_cpu" "$(field idle_cpu_percent)"
     return 0
 }
 
@@ -388,14 +390,14 @@ measure_growth() {
             measure "${t}_rate_$n" sn_rate "$transport" off send_bw -s 8 -D "$seconds" -q $n
         done
         if want "${t}_connections" && sn "$transport" off conn_rate -n 500 2>>"$work/errors"; then
-            echo "${t}_connections $(field msg_rate_per_s connection)" >>"$values"
-            echo "${t}_connect $(field t_typical_us connection)" >>"$values"
+            put "${t}_connections" "$(field msg_rate_per_s connection)"
+            put "${t}_connect" "$(field t_typical_us connection)"
         fi
     done
     for size in 4K 64K 1M 16M 256M 1G 8G; do
         want "register_$size" || continue
         on_a timeout -k 1 60 "$softnd" perf reg_rate -s $size --json >"$work/sn.json" 2>>"$work/errors" &&
-            echo "register_$size $(field t_typical_us register)" >>"$values"
+            put "register_$size" "$(field t_typical_us register)"
     done
 }
 
@@ -405,18 +407,20 @@ define_rows
 for ((round = 1; round <= rounds; round++)); do
     say "round $round of $rounds"
     ((round == 1)) || check_load
-    measure_raw
-    measure_tcp
-    measure_local
+    label=$$-$round
+    measure_latency
+    measure_streams
+    measure_rates
 done
 for ((round = 1; round <= growth_rounds; round++)); do
     say "growth, round $round of $growth_rounds"
+    label=$$-growth-$round
     measure_growth
 done
 
 # ---- the table ----
 
-say "medians (of $rounds rounds, growth $growth_rounds); cores busy without us: $(IFS=';'; echo "${loads[*]}")"
+say "medians of $rounds rounds (growth $growth_rounds), of values and of ratios; cores busy without us: $(IFS=';'; echo "${loads[*]}")"
 printf '%s\n' "${rows[@]}" >"$work/rows"
 awk -v json="$out/results.json" -f bench/report.awk "$values" "$work/rows" || stop "no table"
 if [[ -s $work/missing ]]; then
