@@ -138,10 +138,7 @@ static void let_go(struct lo_conn *c) {
 static void say_goodbye(struct lo_conn *c) {
     bool error = c->err_status != 0;
     lo_tx_publish(c);
-    if (error) {
-        os_u32_store_relaxed(&c->mine->err_slot, os_u32_load_relaxed(&c->rx.pos));
-        os_u32_store_relaxed(&c->mine->err_status, c->err_status);
-    }
+    if (error) os_u32_store_relaxed(&c->mine->err_status, c->err_status);
     os_u32_store_seqcst(&c->mine->status, error ? LO_ST_ERROR : LO_ST_FIN);
     if (!error) lo_tx_note(c, LO_FIN, 0);
     c->tx.bell = true;

@@ -13,7 +13,7 @@
 #include "os/prim/atomic.h"
 #include "transport/transport.h"
 
-#define LO_VERSION 3u
+#define LO_VERSION 4u
 #define LO_MAGIC 0x4C4E5353u
 
 /* ---- a connection: two sides, each written by one end and read by the other ---- */
@@ -68,7 +68,7 @@ enum lo_status {
     LO_ST_CLOSED, /* nothing may be copied to or from this side directly */
     LO_ST_OPEN,
     LO_ST_FIN,   /* closed in order */
-    LO_ST_ERROR, /* closed for err_status, met at slot err_slot of the other side */
+    LO_ST_ERROR, /* closed for err_status */
 };
 
 /* A long Send that the owner fetches: the other end may copy a part of it, in the other direction.
@@ -87,7 +87,7 @@ struct lo_side {
     /* What the owner tells of the other side's slots; looked at by who waits for that. */
     _Alignas(64) os_atomic_u32 consumed; /* slots the owner is through with */
     os_atomic_u32 status;                /* enum lo_status */
-    os_atomic_u32 err_slot, err_status;  /* sn_status as the other side's request gets it */
+    os_atomic_u32 err_status;            /* sn_status as the other side's request gets it */
     /* The offer's number * LO_HELP_STATES + enum lo_help. What it says changes only while there is
      * none; who reads it and then takes that number has read it right. */
     os_atomic_u32 help;

@@ -236,7 +236,6 @@ static void write_words(struct lo_conn *a, struct lo_conn *b) {
         os_u32_store_release(&s->consumed, around(os_u32_load_relaxed(&b->tx.pos)));
         break;
     case 1:
-        os_u32_store_relaxed(&s->err_slot, around(0));
         os_u32_store_relaxed(&s->err_status, one_in(2) ? any() : below(64) | below(2) << 16);
         os_u32_store_release(&s->status, one_in(2) ? LO_ST_ERROR : around(LO_ST_OPEN));
         break;
