@@ -53,7 +53,8 @@ all_sizes() {
 every_byte_is_verified() {
     _serve
     for t in send_lat write_lat read_lat; do _perf $t $t -s 1,255,70000 -n 30 -v; done
-    for t in send_bw write_bw read_bw; do _perf $t $t -s 1,4096,70000 -n 100 -v -q 2 -t 8 -r 5; done
+    for t in send_bw write_bw read_bw; do _perf $t $t -s 1,4096,70000 -n 100 -v -q 2 -t 8; done
+    _perf few send_bw -s 1,4096,70000 -n 100 -v -q 2 -t 8 -r 5
     _perf both send_bw -s 5000 -n 100 -v -b -t 4
     grep -q 'every byte verified' both.out || fail "it does not say so"
 }
@@ -135,7 +136,6 @@ samples_in_order() {
     # The least of them is the row's, to its two digits.
     awk -F, 'NR > 1 && NR <= 51 && (!m || $2 < m) { m = $2 } END { printf "%.2f\n", m }' samples.csv >least
     [[ $(awk '$1 == 64 { print $4 }' lat.out) == "$(cat least)" ]] || fail "the row's least is no sample"
-    expect 1 nowhere "$SOFTND" perf send_lat "127.0.0.1:$PORT" -n 5 --samples /no/such/folder/x
 }
 
 sleeping_instead_of_polling() {
@@ -183,6 +183,9 @@ connection_rate() {
         awk -v s=$step '$1 == s && $3 == 80 && $4 > 0 { found = 1 } END { exit !found }' conn.out ||
             fail "no row for $step"
     done
+    # Only whole connections have a rate, and it is the table's last column.
+    grep -q 'rate\[1/s\]$' conn.out || fail "no column for the rate"
+    awk '!/^#/ && ($1 == "connection" ? !($NF > 0) : $NF != "-") { exit 1 }' conn.out || fail "rates"
     _perf many conn_rate -n 300 -q 16
     awk '$1 == "connection" && $3 == 300 && $4 > 0 { found = 1 } END { exit !found }' many.out ||
         fail "several at a time: no row"
@@ -207,6 +210,10 @@ registration_rate() {
                 fail "no row for $what $size"
         done
     done
+    # The rate is that of the registrations alone: one over their average.
+    awk '!/^#/ && !($NF * $7 / 1e6 > 0.95 && $NF * $7 / 1e6 < 1.05) { exit 1 }' reg.out || fail "rate"
+    SOFTND_PROVIDER=/no/such expect 1 none "$SOFTND" perf reg_rate
+    expect_error_line none 'no NetworkDirect adapter'
 }
 
 json_is_json() {
@@ -249,7 +256,23 @@ picture_is_drawn() {
     if command -v python3 >/dev/null; then
         python3 -c 'import xml.dom.minidom as m; m.parse("out.svg")' || fail "not XML"
     fi
-    expect 1 nowhere "$SOFTND" perf send_bw "127.0.0.1:$PORT" -n 20 --plot /no/such/folder/x.svg
+}
+
+# Before anybody is asked, so that no test is in vain; what fails later is said as well.
+files_that_cannot_be_written() {
+    local o
+    for o in --plot --samples; do
+        expect 1 nowhere "$SOFTND" perf send_lat 127.0.0.1:1 $o /no/such/folder/x
+        expect_error_line nowhere '^softnd perf: /no/such/folder/x: cannot be written'
+    done
+    [[ -c /dev/full ]] || return 0
+    _serve
+    for o in --plot --samples; do
+        expect 1 full "$SOFTND" perf send_lat "127.0.0.1:$PORT" -n 5 $o /dev/full
+        expect_error_line full '^softnd perf: /dev/full: cannot be written'
+    done
+    "$SOFTND" perf send_lat "127.0.0.1:$PORT" -n 5 >/dev/full 2>full.err
+    [[ $? -eq 1 ]] && grep -q 'standard output' full.err || fail "a full disk is not noticed"
 }
 
 server_serves_one_after_the_other_and_ends_when_asked() {
@@ -301,6 +324,39 @@ interrupted_client_ends() {
     done
 }
 
+# Over TCP: who is stopped in the middle of a copy within this host is waited for.
+peer_that_says_nothing_is_given_up() {
+    local t
+    local -A client
+    export SOFTND_TRANSPORT=iwarp
+    for t in send_lat write_bw; do
+        _serve --timeout 0.2
+        start $t "$SOFTND" perf $t "127.0.0.1:$PORT" --timeout 0.2 -D 100 $([[ $t == *_bw ]] && echo -e)
+        client[$t]=$PID
+        until_true has_line server.err "$t: connected" || fail "$t does not connect"
+        kill -STOP "$SERVER"
+    done
+    _serve --timeout 0.2
+    start conn_rate "$SOFTND" perf conn_rate "127.0.0.1:$PORT" -n 1000000
+    until_true has_line server.err "conn_rate: connected" || fail "conn_rate does not connect"
+    kill -STOP "$PID"
+    until_true has_line server.err "conn_rate: timed out" || fail "the server waits"
+    for t in send_lat write_bw; do
+        finish "${client[$t]}" 1 $t
+        expect_error_line $t 'timed out'
+    done
+}
+
+more_than_the_adapter_can() {
+    _serve
+    local o
+    for o in '-q 1024:completion queue' '--sges 17:SGEs' '-I 600:inline' '-t 8192:deeper queue'; do
+        # shellcheck disable=SC2086
+        expect 1 more "$SOFTND" perf send_bw "127.0.0.1:$PORT" ${o%:*}
+        expect_error_line more "${o#*:}"
+    done
+}
+
 nobody_there() {
     expect 1 none "$SOFTND" perf send_lat 127.0.0.1:1
     expect_error_line none '127.0.0.1:1: '
@@ -318,6 +374,9 @@ wrong_usage_is_exit_code_2() {
         'send_lat a -D 1 -n 5' 'send_lat a -q 2' 'send_lat a -b' 'send_lat a -Q 2' 'send_lat a --cold 1M'
         'write_lat a -e' 'send_bw a -t 0' 'send_bw a -t 4 -Q 5' 'send_bw a -t 4 -l 5' 'send_bw a -t 7 -Q 7 -l 3' 'send_bw a -r 1 -l 2' 'send_bw a --target sleep'
         'write_bw a --target x' 'write_bw a -v --cold 1M' 'send_bw a -H' 'send_bw a --json --csv'
+        'conn_rate a -v' 'conn_rate a -s 5' 'reg_rate -q 2' 'reg_rate --timeout 5' 'send_lat a --gbits' 'send_lat a -H --csv'
+        'write_bw a -r 5' 'send_bw a -o 4' 'read_bw a -I 5' '--once send_lat a' '--server -n 5' 'send_lat a -p 0' 'send_lat a:0'
+        'send_lat a --samples x --plot x' 'send_bw a -T 64 -s 64M' 'send_bw a --timeout 0'
         'send_bw a -a -s 5' 'conn_rate a --plot x' 'conn_rate a -D 1' 'conn_rate a --progress' 'conn_rate a -q 65' 'send_bw a --hold 21' 'reg_rate a' 'send_bw a -s 1G -v' '-n 5'
         '--server a b' '--server send_lat a' 'send_lat a --once' 'send_lat a --threads 2' 'send_bw a -T 0' 'send_bw a -T 65' 'write_bw a -T 2 --progress' 'send_bw a --samples x' 'conn_rate a -T 2' 'send_bw a -p 65536')
     for line in "${lines[@]}"; do

@@ -13,7 +13,7 @@
 #define SWEEP_MIN 2u
 #define SWEEP_MAX (8u << 20)
 #define COLD_DEFAULT (256ull << 20)
-#define HOLD_MAX_NS 20000000000u /* less than PERF_STALL_MS: the server waits meanwhile */
+#define HOLD_MAX_NS 20000000000u /* less than PERF_TIMEOUT_MS: the server waits meanwhile */
 #define REGISTER_MAX (64ull << 30)
 
 enum {
@@ -48,6 +48,7 @@ enum {
     OPT_SAMPLES,
     OPT_PLOT,
     OPT_PROGRESS,
+    OPT_TIMEOUT,
     OPT_HELP
 };
 
@@ -84,14 +85,69 @@ static const struct args_option options[] = {
     [OPT_SAMPLES] = { 0, "samples", "FILE", "write every sample of a latency test, in order" },
     [OPT_PLOT] = { 0, "plot", "FILE", "draw the rows as an SVG picture" },
     [OPT_PROGRESS] = { 0, "progress", NULL, "say each second how it goes, on standard error" },
+    [OPT_TIMEOUT] = { 0, "timeout", "SECONDS", "give up when nothing is heard so long (30)" },
     [OPT_HELP] = { 'h', "help", NULL, "this text" },
 };
 #define OPTION_COUNT (sizeof options / sizeof options[0])
 
+/* The tests that an option means something to. One that would change nothing is refused: whoever
+ * gives it expects something else. */
+#define TEST_BIT(verb, kind) (1u << ((kind)*PERF_VERBS + (verb)))
+#define SEND_LAT TEST_BIT(PERF_SEND, PERF_LATENCY)
+#define WRITE_LAT TEST_BIT(PERF_WRITE, PERF_LATENCY)
+#define READ_LAT TEST_BIT(PERF_READ, PERF_LATENCY)
+#define SEND_BW TEST_BIT(PERF_SEND, PERF_BANDWIDTH)
+#define WRITE_BW TEST_BIT(PERF_WRITE, PERF_BANDWIDTH)
+#define READ_BW TEST_BIT(PERF_READ, PERF_BANDWIDTH)
+#define CONN TEST_BIT(PERF_CONNECT, PERF_RATE)
+#define REG TEST_BIT(PERF_REGISTER, PERF_RATE)
+#define LAT (SEND_LAT | WRITE_LAT | READ_LAT)
+#define BW (SEND_BW | WRITE_BW | READ_BW)
+#define DATA (LAT | BW)
+#define ANY (DATA | CONN | REG)
+#define SERVER (1u << 31) /* no test */
+_Static_assert(3 * PERF_VERBS <= 31, "a bit for each test");
+
+static const uint32_t used_by[OPTION_COUNT] = {
+    [OPT_SERVER] = SERVER,
+    [OPT_ONCE] = SERVER,
+    [OPT_PORT] = DATA | CONN | SERVER,
+    [OPT_SIZE] = DATA | REG,
+    [OPT_ALL] = DATA | REG,
+    [OPT_ITERATIONS] = ANY,
+    [OPT_DURATION] = DATA,
+    [OPT_WARMUP] = ANY,
+    [OPT_TX_DEPTH] = DATA,
+    [OPT_RX_DEPTH] = SEND_LAT | SEND_BW,
+    [OPT_QPS] = DATA | CONN,
+    [OPT_THREADS] = DATA,
+    [OPT_IDLE] = DATA,
+    [OPT_HOLD] = DATA,
+    [OPT_SGES] = DATA,
+    [OPT_INLINE] = SEND_LAT | WRITE_LAT | SEND_BW | WRITE_BW,
+    [OPT_POST] = DATA,
+    [OPT_CQ_MOD] = DATA,
+    [OPT_READS] = READ_LAT | READ_BW | WRITE_BW, /* a Read ends the Writes */
+    [OPT_BIDIRECTIONAL] = DATA,
+    [OPT_EVENTS] = DATA,
+    [OPT_TARGET] = DATA,
+    [OPT_COLD] = DATA,
+    [OPT_VERIFY] = DATA,
+    [OPT_GIGABITS] = BW,
+    [OPT_JSON] = ANY,
+    [OPT_CSV] = ANY,
+    [OPT_HISTOGRAM] = LAT | CONN | REG,
+    [OPT_SAMPLES] = LAT,
+    [OPT_PLOT] = DATA,
+    [OPT_PROGRESS] = DATA,
+    [OPT_TIMEOUT] = DATA | CONN | SERVER,
+    [OPT_HELP] = ANY | SERVER,
+};
+
 struct line {
     struct perf_client c;
-    bool server, once, all, test_given, client_option;
-    bool iterations_given, warmup_given, tx_given;
+    bool given[OPTION_COUNT];
+    bool server, all, test_given;
     char host[TEXT_HOST_MAX];
     bool host_given;
 };
@@ -176,7 +232,6 @@ static bool take_option(struct line *l, int opt, const char *value) {
     case OPT_SIZE:
         return parse_sizes(c, value);
     case OPT_ITERATIONS:
-        l->iterations_given = true;
         return parse_count(value, 1, 1000000000, &c->iterations);
     case OPT_DURATION:
         if (!strcmp(value, "0")) {
@@ -185,10 +240,8 @@ static bool take_option(struct line *l, int opt, const char *value) {
         }
         return parse_duration(value, &c->duration_ns);
     case OPT_WARMUP:
-        l->warmup_given = true;
         return parse_count(value, 0, 1000000000, &c->warmup);
     case OPT_TX_DEPTH:
-        l->tx_given = true;
         return parse_count(value, 1, PERF_DEPTH_MAX, &p->tx_depth);
     case OPT_RX_DEPTH:
         return parse_count(value, 1, PERF_DEPTH_MAX, &p->rx_depth);
@@ -217,6 +270,10 @@ static bool take_option(struct line *l, int opt, const char *value) {
         if (!text_parse_size(value, &p->cold_bytes)) return false;
         if (!p->cold_bytes) p->cold_bytes = COLD_DEFAULT;
         return p->cold_bytes <= PERF_BUFFER_MAX;
+    case OPT_TIMEOUT:
+        if (!parse_duration(value, &number)) return false;
+        c->timeout_ms = (uint32_t)(number / 1000000);
+        return true;
     case OPT_SAMPLES:
         c->samples = value;
         return value[0] != 0;
@@ -232,7 +289,6 @@ static void take_switch(struct line *l, int opt) {
     struct perf_client *c = &l->c;
 
     if (opt == OPT_SERVER) l->server = true;
-    if (opt == OPT_ONCE) l->once = true;
     if (opt == OPT_ALL) l->all = true;
     if (opt == OPT_BIDIRECTIONAL) c->params.bidirectional = 1;
     if (opt == OPT_EVENTS) c->params.events = 1;
@@ -268,22 +324,17 @@ static const char *complete(struct line *l) {
 
     if (l->all && c->size_count) return "--all and --size exclude each other";
     if (c->json && c->csv) return "--json and --csv exclude each other";
-    if (c->duration_ns && l->iterations_given)
+    if (c->csv && c->histogram) return "--csv has no place for --histogram; --json has";
+    if (c->duration_ns && l->given[OPT_ITERATIONS])
         return "--duration and --iterations exclude each other";
-    if (c->duration_ns && c->params.kind == PERF_RATE) return "the rate tests count iterations";
-    if (c->histogram && c->params.kind == PERF_BANDWIDTH)
-        return "a bandwidth test has no times to draw a histogram of";
-    if (c->samples && c->params.kind != PERF_LATENCY)
-        return "only a latency test has samples to write";
+    if (c->samples && c->plot && !strcmp(c->samples, c->plot))
+        return "--samples and --plot need a file each";
     if (c->progress && c->params.threads > 1) return "--progress is for one thread";
-    if (c->hold_ns && c->params.kind == PERF_RATE) return "the rate tests have no --hold";
-    if (c->plot && c->params.kind == PERF_RATE) return "the rate tests are not drawn";
-    if (c->progress && c->params.kind == PERF_RATE) return "the rate tests have no --progress";
     if (c->params.verb == PERF_CONNECT && c->params.qps > PERF_CONNECTS_MAX)
         return "too many connections at a time";
     fill_sizes(l);
     if (!c->iterations) c->iterations = c->params.kind == PERF_RATE ? 200 : 1000;
-    if (!l->warmup_given)
+    if (!l->given[OPT_WARMUP])
         c->warmup = c->duration_ns ? 100 : c->iterations < 10 ? 1 : c->iterations / 10;
     if (c->duration_ns) c->iterations = 0;
     if (c->params.verb == PERF_REGISTER) return NULL;
@@ -320,7 +371,7 @@ static int parse(struct line *l, int argc, char **argv, bool *help) {
             if (code != EXIT_DONE) return code;
             continue;
         }
-        if (opt != OPT_SERVER && opt != OPT_ONCE && opt != OPT_PORT) l->client_option = true;
+        l->given[opt] = true;
         take_switch(l, opt);
         if (!take_option(l, opt, a.value))
             return cmd_usage("perf", "bad value for --%s: %s", options[opt].long_name, a.value);
@@ -328,21 +379,36 @@ static int parse(struct line *l, int argc, char **argv, bool *help) {
     return EXIT_DONE;
 }
 
+static int check_options(const struct line *l) {
+    const struct perf_params *p = &l->c.params;
+    uint32_t test = l->test_given ? TEST_BIT(p->verb, p->kind) : SERVER;
+
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (l->given[i] && !(used_by[i] & test))
+            return cmd_usage("perf", "--%s means nothing to %s", options[i].long_name,
+                             l->test_given ? perf_test_name(p) : "a server, which is told all");
+    return EXIT_DONE;
+}
+
 static int check(struct line *l) {
     const char *wrong;
+    int code;
 
+    if (l->test_given && l->server) return cmd_usage("perf", "a server is not told the test");
+    code = check_options(l);
+    if (code != EXIT_DONE) return code;
     if (!l->test_given) {
-        if (l->client_option) return cmd_usage("perf", "this option is for a TEST");
         l->server = true;
         return EXIT_DONE;
     }
-    if (l->server || l->once) return cmd_usage("perf", "a server is not told the test");
     wrong = complete(l);
     if (wrong) return cmd_usage("perf", "%s", wrong);
     if (l->c.params.verb == PERF_REGISTER && l->host_given)
         return cmd_usage("perf", "reg_rate needs no HOST");
     if (l->c.params.verb != PERF_REGISTER && !l->host[0])
         return cmd_usage("perf", "give a HOST, where `softnd perf --server` runs");
+    if (l->c.params.verb != PERF_REGISTER && !l->c.port)
+        return cmd_usage("perf", "port 0 is for servers");
     l->c.host = l->host;
     return EXIT_DONE;
 }
@@ -354,6 +420,7 @@ int cmd_perf(int argc, char **argv) {
     int code;
 
     l.c.port = NDC_PORT_DEFAULT;
+    l.c.timeout_ms = PERF_TIMEOUT_MS;
     l.c.params = (struct perf_params){ .tx_depth = 128,
                                        .rx_depth = 512,
                                        .sges = 1,
@@ -369,7 +436,8 @@ int cmd_perf(int argc, char **argv) {
     sys_catch_stop();
     hr = ndc_start();
     if (FAILED(hr)) return cmd_fail("perf", "NetworkDirect cannot be started: %s", ndc_text(hr));
-    code = l.server ? perf_serve_clients(l.host, l.c.port, l.once) : perf_run_client(&l.c);
+    code = l.server ? perf_serve_clients(l.host, l.c.port, l.c.timeout_ms, l.given[OPT_ONCE])
+                    : perf_run_client(&l.c);
     ndc_stop();
     return code;
 }

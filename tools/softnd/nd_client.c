@@ -469,7 +469,7 @@ HRESULT ndc_target_open(struct ndc_target *t, const char *host, uint16_t port,
     *t = (struct ndc_target){ 0 };
     *why = NULL;
     if (SUCCEEDED(ndc_addresses(&ours)) && !ours) {
-        *why = "no NetworkDirect adapter on this machine (see `softnd list` and `softnd install`)";
+        *why = NDC_NO_ADAPTER;
         return hr;
     }
     free(ours);

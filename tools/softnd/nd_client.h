@@ -20,6 +20,8 @@
 #include "ndspi.h"
 
 #define NDC_PORT_DEFAULT 7571
+#define NDC_NO_ADAPTER                                                                             \
+    "no NetworkDirect adapter on this machine (see `softnd list` and `softnd install`)"
 
 /* Begins the use of NetworkDirect in this process. Where no provider is registered, the library
  * beside the program (or in ../lib) is used. ND_SUCCESS even without any adapter. */

@@ -176,7 +176,7 @@ HRESULT nds_open(struct nds_server *s, const char *host, uint16_t port, const ch
     if (!s->port) return ND_NO_MEMORY;
     hr = ndc_addresses(&ours);
     if (SUCCEEDED(hr) && !ours) {
-        *why = "no NetworkDirect adapter on this machine (see `softnd list` and `softnd install`)";
+        *why = NDC_NO_ADAPTER;
         hr = ND_INVALID_ADDRESS;
     } else if (SUCCEEDED(hr)) {
         if (host[0])

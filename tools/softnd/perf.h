@@ -33,12 +33,12 @@
 #define PERF_DEPTH_MAX 8192u
 #define PERF_SGES_MAX 64u
 #define PERF_SIZE_MAX (1ull << 30)
-#define PERF_BUFFER_MAX (4ull << 30)
+#define PERF_BUFFER_MAX (4ull << 30) /* of all threads of one end */
 /* Receives beyond the window, for the messages that give credit. */
 #define PERF_CREDIT_SLOTS 8u
 
 enum perf_role { PERF_ROLE_CONTROL, PERF_ROLE_DATA };
-enum perf_verb { PERF_SEND, PERF_WRITE, PERF_READ, PERF_CONNECT, PERF_REGISTER };
+enum perf_verb { PERF_SEND, PERF_WRITE, PERF_READ, PERF_CONNECT, PERF_REGISTER, PERF_VERBS };
 enum perf_kind { PERF_LATENCY, PERF_BANDWIDTH, PERF_RATE };
 /* What the application of the target does during Reads and Writes. */
 enum perf_target { PERF_TARGET_POLL, PERF_TARGET_SLEEP, PERF_TARGET_BUSY };
@@ -119,6 +119,8 @@ struct perf_layout {
 void perf_layout_of(const struct perf_params *p, struct perf_layout *out);
 /* Receives per queue pair, and received messages per credit. */
 uint64_t perf_receives(const struct perf_params *p);
+/* Entries that the completion queue of one thread needs. */
+uint64_t perf_queue_depth(const struct perf_params *p);
 uint64_t perf_credit_batch(const struct perf_params *p);
 
 #endif

@@ -329,12 +329,12 @@ HRESULT perf_run_bandwidth(struct perf_end *e, struct perf_run *run) {
             hr = take(&f, &results[i]);
         if (n && f.timed && run->sends) mark(&f);
         quiet = n ? 0 : quiet + 1;
-        if (n || quiet % 1024) {
+        if (n || (quiet % 1024 && !e->params.events)) {
             if (n) moved_ns = 0;
             continue;
         }
         if (!moved_ns) moved_ns = sys_now_ns();
-        if (sys_now_ns() - moved_ns > PERF_STALL_MS * 1000000ull) hr = ND_IO_TIMEOUT;
+        if (perf_end_stalled(e, moved_ns)) hr = ND_IO_TIMEOUT;
     }
     e->have[PERF_DONE] = e->have[PERF_RESULT] = false;
     return hr;

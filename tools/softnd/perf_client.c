@@ -11,18 +11,17 @@
 #include "sys.h"
 #include "text.h"
 
-#define CONNECT_MS 30000
-
 /* ---- connecting ---- */
 
-static HRESULT greet(struct ndc_target *t, struct perf_end *e, uint32_t session, uint32_t index) {
+static HRESULT greet(struct perf_client *c, struct perf_end *e, uint32_t session, uint32_t index) {
     uint8_t hello[PERF_GREETING_BYTES];
-    HRESULT hr = perf_end_open(e, &t->ad, NULL);
+    struct ndc_target *t = &c->target;
+    HRESULT hr = perf_end_open(e, &t->ad, NULL, c->timeout_ms);
 
     if (FAILED(hr)) return hr;
     perf_pack_greeting(PERF_ROLE_CONTROL, session, index, hello);
     hr = ndc_conn_connect(&e->control, (struct sockaddr *)&t->local, (struct sockaddr *)&t->remote,
-                          1, 1, hello, sizeof hello, CONNECT_MS);
+                          1, 1, hello, sizeof hello, c->timeout_ms);
     if (FAILED(hr)) perf_end_close(e);
     return hr;
 }
@@ -30,7 +29,8 @@ static HRESULT greet(struct ndc_target *t, struct perf_end *e, uint32_t session,
 static HRESULT connect_control(struct ndc_target *t, void *context) {
     struct perf_client *c = context;
 
-    return greet(t, &c->lanes[0].end, 0, 0);
+    (void)t; /* c->target */
+    return greet(c, &c->lanes[0].end, 0, 0);
 }
 
 /* What the adapter cannot do is said before it is tried. */
@@ -51,7 +51,10 @@ static const char *fit_to_adapter(struct perf_client *c) {
     if (p->tx_depth + PERF_CREDIT_SLOTS + 1 > info->MaxInitiatorQueueDepth ||
         p->rx_depth + PERF_CREDIT_SLOTS > info->MaxReceiveQueueDepth)
         return "a deeper queue than the adapter has";
+    if (perf_queue_depth(p) > info->MaxCompletionQueueDepth)
+        return "more results than a completion queue of the adapter can take: lower -q, -t or -r";
     if (p->reads > info->MaxOutboundReadLimit) p->reads = info->MaxOutboundReadLimit;
+    if (p->reads > info->MaxInboundReadLimit) p->reads = info->MaxInboundReadLimit;
     if (p->verb == PERF_WRITE && p->kind == PERF_LATENCY &&
         !(info->AdapterFlags & ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED))
         fputs("softnd perf: note: this adapter does not promise that the last byte arrives last\n",
@@ -72,7 +75,10 @@ static HRESULT say_hello(struct perf_client *c, struct perf_lane *lane, const ch
     if (SUCCEEDED(hr)) hr = perf_control_wait(e, PERF_READY, &m);
     if (FAILED(hr)) return hr;
     if (FAILED((HRESULT)m.v[0])) {
-        *why = "the server cannot take part with these options";
+        static char text[96];
+        snprintf(text, sizeof text, "the server cannot take part with these options: %s",
+                 ndc_text((HRESULT)m.v[0]));
+        *why = text;
         return (HRESULT)m.v[0];
     }
     e->peer_address = m.v[1];
@@ -103,7 +109,7 @@ static HRESULT connect_lanes(struct perf_client *c, const char **why) {
 
     for (uint32_t i = 1; i < c->params.threads && SUCCEEDED(hr); i++) {
         struct perf_lane *lane = &c->lanes[i];
-        hr = greet(&c->target, &lane->end, c->lanes[0].session, i);
+        hr = greet(c, &lane->end, c->lanes[0].session, i);
         if (SUCCEEDED(hr)) hr = say_hello(c, lane, why);
         if (SUCCEEDED(hr)) hr = connect_data(c, lane);
     }
@@ -196,8 +202,8 @@ static void compute_row(struct perf_client *c, struct perf_row *r) {
     if (c->params.bidirectional) add_direction(r, &peer);
     c->heading.memory_bytes = own.memory_bytes;
     c->heading.peer_memory_bytes = peer.memory_bytes;
+    r->peak_bytes_per_s = -1; /* of several directions or threads it is not known */
     if (c->params.kind == PERF_BANDWIDTH) {
-        r->peak_bytes_per_s = -1; /* of several directions or threads it is not known */
         if (!c->params.bidirectional && c->params.threads == 1)
             r->peak_bytes_per_s = perf_peak_rate(run->marks, run->mark_count) * (double)r->bytes;
         if (r->peak_bytes_per_s > 0 && r->peak_bytes_per_s < r->bytes_per_s)
@@ -305,28 +311,30 @@ static HRESULT run_connected(struct perf_client *c, const char **why) {
     return hr;
 }
 
-static int write_plot(struct perf_client *c) {
-    FILE *f = fopen(c->plot, "w");
+/* Before anybody is asked: a test of an hour does not end with a file that cannot be written. */
+static int open_file(const char *path, FILE **out) {
+    if (!path) return EXIT_DONE;
+    *out = fopen(path, "w");
+    return *out ? EXIT_DONE : cmd_fail("perf", "%s: cannot be written", path);
+}
+
+static int close_file(const char *path, FILE **file) {
     bool failed;
 
-    if (!f) return cmd_fail("perf", "%s: cannot be written", c->plot);
-    perf_print_svg(f, &c->heading, c->rows, c->row_count);
-    failed = ferror(f) != 0;
-    if (fclose(f) != 0 || failed) return cmd_fail("perf", "%s: cannot be written", c->plot);
-    return EXIT_DONE;
+    if (!*file) return EXIT_DONE;
+    failed = ferror(*file) != 0;
+    if (fclose(*file) != 0) failed = true;
+    *file = NULL;
+    return failed ? cmd_fail("perf", "%s: cannot be written", path) : EXIT_DONE;
 }
 
 static int finish(struct perf_client *c) {
-    int code = EXIT_DONE;
+    int code;
 
     if (c->json) perf_print_json(stdout, &c->heading, c->rows, c->row_count);
-    if (c->plot) code = write_plot(c);
-    if (c->samples_file) {
-        bool failed = ferror(c->samples_file) != 0;
-        if (fclose(c->samples_file) != 0) failed = true;
-        c->samples_file = NULL;
-        if (failed) code = cmd_fail("perf", "%s: cannot be written", c->samples);
-    }
+    if (c->plot_file) perf_print_svg(c->plot_file, &c->heading, c->rows, c->row_count);
+    code = close_file(c->plot, &c->plot_file);
+    if (close_file(c->samples, &c->samples_file) != EXIT_DONE) code = EXIT_FAILED;
     for (size_t i = 0; i < c->row_count; i++)
         if (c->rows[i].wrong) return cmd_fail("perf", "data arrived wrong");
     return code;
@@ -351,13 +359,14 @@ static int run_remote(struct perf_client *c) {
 }
 
 static int run_local(struct perf_client *c) {
-    HRESULT hr = perf_registration_rate(c);
+    const char *why;
+    HRESULT hr = perf_registration_rate(c, &why);
 
-    if (FAILED(hr)) return cmd_fail("perf", "%s", ndc_text(hr));
+    if (FAILED(hr)) return cmd_fail("perf", "%s", why ? why : ndc_text(hr));
     return finish(c);
 }
 
-/* What has to be had before anybody is asked. */
+/* What has to be had before the test. */
 static int prepare(struct perf_client *c) {
     c->rows = calloc(PERF_ROWS_MAX, sizeof *c->rows);
     c->lanes = calloc((size_t)c->params.threads, sizeof *c->lanes);
@@ -366,10 +375,9 @@ static int prepare(struct perf_client *c) {
         if (!perf_run_init(&c->lanes[i].run, c->params.kind == PERF_LATENCY))
             return cmd_fail("perf", "out of memory");
     c->lanes[0].run.progress = c->progress;
-    if (!c->samples) return EXIT_DONE;
-    c->samples_file = fopen(c->samples, "w");
-    if (!c->samples_file) return cmd_fail("perf", "%s: cannot be written", c->samples);
-    fputs("bytes,us\n", c->samples_file);
+    if (open_file(c->plot, &c->plot_file) != EXIT_DONE) return EXIT_FAILED;
+    if (open_file(c->samples, &c->samples_file) != EXIT_DONE) return EXIT_FAILED;
+    if (c->samples_file) fputs("bytes,us\n", c->samples_file);
     return EXIT_DONE;
 }
 
@@ -378,6 +386,7 @@ int perf_run_client(struct perf_client *c) {
 
     if (code == EXIT_DONE) code = c->params.verb == PERF_REGISTER ? run_local(c) : run_remote(c);
     if (c->samples_file) fclose(c->samples_file);
+    if (c->plot_file) fclose(c->plot_file);
     for (uint64_t i = 0; c->lanes && i < c->params.threads; i++)
         perf_run_fini(&c->lanes[i].run);
     free(c->lanes);

@@ -7,11 +7,10 @@
 #include <string.h>
 #include "sys.h"
 
-#define CONNECT_MS 30000
 #define CONTROL_SLOTS 8
 /* Empty polls between two looks at the control connection. */
 #define CONTROL_EVERY 64
-/* Polls with a result between two looks; the peer has nothing to say then, but the user may. */
+/* Polls with a result between two looks; the peer has nothing to say then. */
 #define CONTROL_EVERY_BUSY 4096
 #define SLEEP_MS 100
 #define DISCONNECT_MS 3000
@@ -25,13 +24,18 @@ static HRESULT post_control_receive(struct perf_end *e, uintptr_t i) {
     return IND2QueuePair_Receive(e->control.qp, (void *)i, &sge, 1);
 }
 
-HRESULT perf_end_open(struct perf_end *e, struct ndc_adapter *ad, IND2Connector *connector) {
+bool perf_end_stalled(const struct perf_end *e, uint64_t since_ns) {
+    return sys_now_ns() - since_ns > e->timeout_ms * 1000000ull;
+}
+
+HRESULT perf_end_open(struct perf_end *e, struct ndc_adapter *ad, IND2Connector *connector,
+                      uint32_t timeout_ms) {
     const struct ndc_spec spec = {
         .receives = CONTROL_SLOTS, .requests = CONTROL_SLOTS, .receive_sges = 1, .request_sges = 1
     };
     HRESULT hr;
 
-    *e = (struct perf_end){ .ad = ad };
+    *e = (struct perf_end){ .ad = ad, .timeout_ms = timeout_ms, .moved_ns = sys_now_ns() };
     hr = ndc_conn_create(&e->control, ad, &spec, connector); /* takes the connector */
     if (FAILED(hr)) return hr;
     e->wake = CreateEvent(NULL, FALSE, FALSE, NULL);
@@ -142,7 +146,7 @@ HRESULT perf_control_wait(struct perf_end *e, enum perf_type type, struct perf_m
         }
         if (e->have[PERF_BYE] && hr != E_ABORT) return ND_CANCELED;
         if (FAILED(hr)) return hr;
-        if (sys_now_ns() - e->moved_ns > PERF_STALL_MS * 1000000ull) return ND_IO_TIMEOUT;
+        if (perf_end_stalled(e, e->moved_ns)) return ND_IO_TIMEOUT;
         hr = sleep_on_both(e);
         if (FAILED(hr)) return hr;
     }
@@ -163,7 +167,7 @@ HRESULT perf_end_results(struct perf_end *e, ND2_RESULT *results, ULONG *count, 
         if (FAILED(results[i].Status)) return results[i].Status;
     if (n) {
         e->empty = 0;
-        return ++e->busy % CONTROL_EVERY_BUSY ? ND_SUCCESS : perf_control_poll(e);
+        return ++e->busy % CONTROL_EVERY_BUSY ? stop_status(e) : perf_control_poll(e);
     }
     e->empty++;
     sleep = sleep || e->params.events;
@@ -182,13 +186,11 @@ HRESULT perf_end_results(struct perf_end *e, ND2_RESULT *results, ULONG *count, 
 /* ---- data ---- */
 
 HRESULT perf_end_prepare(struct perf_end *e, const struct perf_params *p) {
-    uint64_t count = p->qps + p->idle_qps, depth;
+    uint64_t count = p->qps + p->idle_qps, depth = perf_queue_depth(p);
     HRESULT hr;
 
     e->params = *p;
     perf_layout_of(p, &e->layout);
-    depth = p->qps * (p->tx_depth + PERF_CREDIT_SLOTS + 1 + perf_receives(p)) + 2 * p->idle_qps;
-    if (p->kind == PERF_RATE) depth = 1; /* nothing is posted */
     if (depth > e->ad->info.MaxCompletionQueueDepth) return ND_INSUFFICIENT_RESOURCES;
     hr = IND2Adapter_CreateCompletionQueue(e->ad->adapter, &IID_IND2CompletionQueue, e->ad->file,
                                            (ULONG)depth, 0, 0, (void **)&e->cq);
@@ -244,11 +246,11 @@ HRESULT perf_qp_connect(struct perf_end *e, struct perf_qp *q, const struct sock
     hr = IND2Connector_Connect(q->connector, (IUnknown *)q->qp, remote,
                                (ULONG)ndc_sockaddr_bytes(remote), reads, reads, hello, sizeof hello,
                                &ov);
-    hr = ndc_end_call(o, &ov, e->call_event, hr, CONNECT_MS);
+    hr = ndc_end_call(o, &ov, e->call_event, hr, e->timeout_ms);
     if (FAILED(hr)) return hr;
     ndc_begin_call(&ov, e->call_event);
     hr = IND2Connector_CompleteConnect(q->connector, &ov);
-    hr = ndc_end_call(o, &ov, e->call_event, hr, CONNECT_MS);
+    hr = ndc_end_call(o, &ov, e->call_event, hr, e->timeout_ms);
     q->connected = SUCCEEDED(hr);
     return hr;
 }
@@ -260,7 +262,7 @@ HRESULT perf_qp_accept(struct perf_end *e, struct perf_qp *q) {
 
     ndc_begin_call(&ov, e->call_event);
     hr = IND2Connector_Accept(q->connector, (IUnknown *)q->qp, reads, reads, NULL, 0, &ov);
-    hr = ndc_end_call((IND2Overlapped *)q->connector, &ov, e->call_event, hr, CONNECT_MS);
+    hr = ndc_end_call((IND2Overlapped *)q->connector, &ov, e->call_event, hr, e->timeout_ms);
     q->connected = SUCCEEDED(hr);
     return hr;
 }

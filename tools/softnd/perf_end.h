@@ -4,7 +4,7 @@
  * Owns:    every ND object in struct perf_end; perf_end_close releases all and accepts zeroes.
  * Threads: one for each end.
  * Errors:  ND statuses; ND_CONNECTION_ABORTED when the peer is gone, E_ABORT when the user wants to
- *          stop, ND_IO_TIMEOUT when nothing moves for PERF_STALL_MS.
+ *          stop, ND_IO_TIMEOUT when nothing moves for timeout_ms.
  *
  * The control connection has a completion queue of its own, so that it costs the measured one
  * nothing; it is looked at when that one has been empty for a while.
@@ -15,7 +15,7 @@
 #include "nd_client.h"
 #include "perf.h"
 
-#define PERF_STALL_MS 30000
+#define PERF_TIMEOUT_MS 30000 /* unless the user wants another */
 #define PERF_RESULTS 32
 
 struct perf_qp {
@@ -34,6 +34,7 @@ struct perf_qp {
 
 struct perf_end {
     struct ndc_adapter *ad;
+    uint32_t timeout_ms; /* after which a peer that says nothing is given up */
     struct perf_params params;
     struct perf_layout layout;
     struct ndc_region memory;
@@ -60,7 +61,10 @@ struct perf_end {
 };
 
 /* The control connection, ready to be connected or accepted. connector: as ndc_conn_create. */
-HRESULT perf_end_open(struct perf_end *e, struct ndc_adapter *ad, IND2Connector *connector);
+HRESULT perf_end_open(struct perf_end *e, struct ndc_adapter *ad, IND2Connector *connector,
+                      uint32_t timeout_ms);
+/* Nothing has moved since then, for timeout_ms. */
+bool perf_end_stalled(const struct perf_end *e, uint64_t since_ns);
 /* Memory, completion queue and room for the queue pairs. */
 HRESULT perf_end_prepare(struct perf_end *e, const struct perf_params *p);
 /* The next queue pair, its Receives posted; connector taken as above. */

@@ -111,9 +111,9 @@ static HRESULT await_message(struct pong *p, uint64_t seq, bool may_end, bool *o
             *over = true;
             return ND_SUCCESS;
         }
-        if (++waits % 4096) continue;
+        if (++waits % 4096 && !p->e->params.events) continue;
         if (!since) since = sys_now_ns();
-        if (sys_now_ns() - since > PERF_STALL_MS * 1000000ull) return ND_IO_TIMEOUT;
+        if (perf_end_stalled(p->e, since)) return ND_IO_TIMEOUT;
     }
 }
 

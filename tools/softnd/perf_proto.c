@@ -157,8 +157,9 @@ const char *perf_params_check(const struct perf_params *p) {
     wrong = check_combination(p);
     if (wrong) return wrong;
     perf_layout_of(p, &layout);
-    if (layout.bytes > PERF_BUFFER_MAX)
-        return "more than 4G of buffers would be needed; lower the depth, the QPs or the size";
+    if (layout.bytes > PERF_BUFFER_MAX / p->threads)
+        return "more than 4G of buffers would be needed; lower the size, --cold, the threads, or "
+               "with --verify the depth or the QPs";
     return NULL;
 }
 
@@ -180,6 +181,11 @@ bool perf_test_from_name(const char *name, struct perf_params *p) {
 
 uint64_t perf_receives(const struct perf_params *p) {
     return p->rx_depth + PERF_CREDIT_SLOTS;
+}
+
+uint64_t perf_queue_depth(const struct perf_params *p) {
+    if (p->kind == PERF_RATE) return 1; /* nothing is posted */
+    return p->qps * (p->tx_depth + PERF_CREDIT_SLOTS + 1 + perf_receives(p)) + 2 * p->idle_qps;
 }
 
 /* A quarter of the window, rounded up: at most four credits are under way, and the sender learns

@@ -19,6 +19,7 @@ static uint32_t since(uint64_t start_ns) {
     return ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
 }
 
+/* seconds: that all of count took; 0 if it is a step of something that is counted elsewhere. */
 static void add_row(struct perf_client *c, const char *what, uint64_t bytes, uint32_t *samples,
                     size_t count, double seconds) {
     struct perf_row *r = &c->rows[c->row_count++];
@@ -27,7 +28,9 @@ static void add_row(struct perf_client *c, const char *what, uint64_t bytes, uin
                             .bytes = bytes,
                             .iterations = count,
                             .seconds = seconds,
-                            .messages_per_s = seconds > 0 ? (double)count / seconds : 0,
+                            .messages_per_s = seconds > 0 ? (double)count / seconds : -1,
+                            .bytes_per_s = -1,
+                            .peak_bytes_per_s = -1,
                             .cpu_percent = -1,
                             .peer_cpu_percent = -1 };
     perf_summarize(samples, count, 1, &r->times);
@@ -166,7 +169,7 @@ static HRESULT connect_all(struct connecting *k) {
             moved_ns = sys_now_ns();
             continue;
         }
-        if (sys_now_ns() - moved_ns > PERF_STALL_MS * 1000000ull) hr = ND_IO_TIMEOUT;
+        if (perf_end_stalled(e, moved_ns)) hr = ND_IO_TIMEOUT;
         if (SUCCEEDED(hr)) WaitForSingleObject(e->call_event, WAIT_MS);
     }
     for (uint64_t i = 0; i < at_a_time; i++)
@@ -189,7 +192,8 @@ HRESULT perf_connection_rate(struct perf_client *c) {
     snprintf(c->heading.buffers, sizeof c->heading.buffers, "connections, %u at a time",
              (unsigned)c->params.qps);
     for (int s = 0; s < STEPS && SUCCEEDED(hr); s++)
-        add_row(c, names[s], 0, k.samples + s * c->iterations, (size_t)k.sample_count, seconds);
+        add_row(c, names[s], 0, k.samples + s * c->iterations, (size_t)k.sample_count,
+                s == ALL ? seconds : 0);
     free(k.samples);
     free(k.attempts);
     return hr;
@@ -225,11 +229,18 @@ static HRESULT register_once(struct ndc_adapter *ad, HANDLE event, void *buf, si
     return hr;
 }
 
+static double sum_seconds(const uint32_t *samples_ns, size_t count) {
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += samples_ns[i];
+    return sum / 1e9;
+}
+
 static HRESULT measure_size(struct perf_client *c, struct ndc_adapter *ad, HANDLE event, void *buf,
                             size_t bytes, uint32_t *samples) {
     uint64_t start = sys_now_ns(), n = 0;
-    uint32_t took[2] = { 0 };
-    double seconds;
+    uint32_t took[2] = { 0 }, *ends = samples + c->iterations;
     HRESULT hr = ND_SUCCESS;
 
     for (uint64_t i = 0; i < c->iterations + c->warmup && SUCCEEDED(hr); i++) {
@@ -237,17 +248,16 @@ static HRESULT measure_size(struct perf_client *c, struct ndc_adapter *ad, HANDL
         if (sys_stop_requested()) hr = E_ABORT;
         if (FAILED(hr) || i < c->warmup) continue;
         samples[n] = took[0];
-        samples[c->iterations + n++] = took[1];
+        ends[n++] = took[1];
         if (sys_now_ns() - start >= REGISTER_NS) break;
     }
-    seconds = (double)(sys_now_ns() - start) / 1e9;
     if (FAILED(hr)) return hr;
-    add_row(c, "register", bytes, samples, (size_t)n, seconds);
-    add_row(c, "deregister", bytes, samples + c->iterations, (size_t)n, seconds);
+    add_row(c, "register", bytes, samples, (size_t)n, sum_seconds(samples, (size_t)n));
+    add_row(c, "deregister", bytes, ends, (size_t)n, sum_seconds(ends, (size_t)n));
     return ND_SUCCESS;
 }
 
-HRESULT perf_registration_rate(struct perf_client *c) {
+HRESULT perf_registration_rate(struct perf_client *c, const char **why) {
     struct ndc_adapter ad = { 0 };
     SOCKET_ADDRESS_LIST *ours = NULL;
     uint32_t *samples = calloc((size_t)c->iterations * 2, sizeof *samples);
@@ -256,8 +266,12 @@ HRESULT perf_registration_rate(struct perf_client *c) {
     void *buf = largest <= SIZE_MAX ? sys_pages_alloc((size_t)largest) : NULL;
     HRESULT hr = samples && event && buf ? ndc_addresses(&ours) : ND_NO_MEMORY;
 
-    if (SUCCEEDED(hr))
-        hr = ours ? ndc_adapter_open(&ad, ours->Address[0].lpSockaddr) : ND_INVALID_ADDRESS;
+    *why = NULL;
+    if (SUCCEEDED(hr) && !ours) {
+        *why = NDC_NO_ADAPTER;
+        hr = ND_INVALID_ADDRESS;
+    }
+    if (SUCCEEDED(hr)) hr = ndc_adapter_open(&ad, ours->Address[0].lpSockaddr);
     c->heading.params = c->params;
     c->heading.warmup = c->warmup;
     strcpy(c->heading.transport, "none");

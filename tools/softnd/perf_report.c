@@ -61,22 +61,26 @@ void perf_print_heading(FILE *to, const struct perf_heading *h) {
     else
         print_setup(to, h);
     if (h->params.kind == PERF_RATE) fprintf(to, "%-12s", "#what");
+    fprintf(to, "%-10s %12s", "#bytes", "#iterations");
     if (has_times(h))
-        fprintf(to, "%-10s %12s %15s %11s %11s %11s %13s %14s %16s %8s %9s\n", "#bytes",
-                "#iterations", "t_typical[usec]", "t_min[usec]", "t_max[usec]", "t_avg[usec]",
-                "t_stdev[usec]", "99%_perc[usec]", "99.9%_perc[usec]", "CPU[%]", "peerCPU[%]");
+        fprintf(to, " %15s %11s %11s %11s %13s %14s %16s", "t_typical[usec]", "t_min[usec]",
+                "t_max[usec]", "t_avg[usec]", "t_stdev[usec]", "99%_perc[usec]",
+                "99.9%_perc[usec]");
     else
-        fprintf(to, "%-10s %12s %15s %18s %14s %8s %9s\n", "#bytes", "#iterations",
-                h->gigabits ? "BW_peak[Gb/s]" : "BW_peak[MiB/s]",
-                h->gigabits ? "BW_average[Gb/s]" : "BW_average[MiB/s]", "MsgRate[Mpps]", "CPU[%]",
-                "peerCPU[%]");
+        fprintf(to, " %15s %18s %14s", h->gigabits ? "BW_peak[Gb/s]" : "BW_peak[MiB/s]",
+                h->gigabits ? "BW_average[Gb/s]" : "BW_average[MiB/s]", "MsgRate[Mpps]");
+    if (h->params.kind == PERF_RATE)
+        fprintf(to, " %11s\n", "rate[1/s]");
+    else
+        fprintf(to, " %8s %9s\n", "CPU[%]", "peerCPU[%]");
 }
 
-static void print_cpu(FILE *to, double percent, int width) {
-    if (percent < 0)
+/* Negative: not known. */
+static void print_known(FILE *to, double value, int width) {
+    if (value < 0)
         fprintf(to, " %*s", width, "-");
     else
-        fprintf(to, " %*.1f", width, percent);
+        fprintf(to, " %*.1f", width, value);
 }
 
 void perf_print_row(FILE *to, const struct perf_heading *h, const struct perf_row *r) {
@@ -94,8 +98,12 @@ void perf_print_row(FILE *to, const struct perf_heading *h, const struct perf_ro
             fprintf(to, " %15.2f", bandwidth(h, r->peak_bytes_per_s));
         fprintf(to, " %18.2f %14.6f", bandwidth(h, r->bytes_per_s), r->messages_per_s / 1e6);
     }
-    print_cpu(to, r->cpu_percent, 8);
-    print_cpu(to, r->peer_cpu_percent, 9);
+    if (h->params.kind == PERF_RATE) {
+        print_known(to, r->messages_per_s, 11);
+    } else {
+        print_known(to, r->cpu_percent, 8);
+        print_known(to, r->peer_cpu_percent, 9);
+    }
     if (r->wrong) fprintf(to, "  %llu WRONG", (unsigned long long)r->wrong);
     fputc('\n', to);
 }
@@ -125,7 +133,8 @@ struct column {
 };
 
 static void fill_columns(const struct perf_row *r, struct column c[COLUMNS]) {
-    const struct perf_summary *t = &r->times;
+    static const struct perf_summary none = { 0, -1, -1, -1, -1, -1, -1, -1 };
+    const struct perf_summary *t = r->times.count ? &r->times : &none;
     const struct column all[COLUMNS] = {
         { "bytes", (double)r->bytes },
         { "iterations", (double)r->iterations },

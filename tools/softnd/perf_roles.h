@@ -32,6 +32,7 @@ struct perf_client {
     uint64_t sizes[PERF_ROWS_MAX];
     size_t size_count;
     uint64_t iterations, duration_ns, warmup, hold_ns;
+    uint32_t timeout_ms; /* PERF_TIMEOUT_MS, or what the user wants */
     bool inline_given;
     bool json, csv, histogram, gigabits, progress;
     const char *plot, *samples; /* files, or NULL */
@@ -40,18 +41,19 @@ struct perf_client {
 
     struct perf_lane *lanes; /* params.threads */
     struct ndc_target target;
-    FILE *samples_file;
+    FILE *samples_file, *plot_file;
     struct perf_heading heading;
     struct perf_row *rows; /* PERF_ROWS_MAX */
     size_t row_count;
 };
 
-int perf_serve_clients(const char *host, uint16_t port, bool once);
+int perf_serve_clients(const char *host, uint16_t port, uint32_t timeout_ms, bool once);
 int perf_run_client(struct perf_client *c);
 
 /* For perf_run_client: connection and registration rates; they fill c->rows. */
 HRESULT perf_connection_rate(struct perf_client *c);
-HRESULT perf_registration_rate(struct perf_client *c);
+/* *why: NULL, or what to say instead of the status. */
+HRESULT perf_registration_rate(struct perf_client *c, const char **why);
 /* Prints a row of the table or CSV when it is there. */
 void perf_show_row(struct perf_client *c, const struct perf_row *r);
 

@@ -13,7 +13,6 @@
 #include "perf_roles.h"
 #include "sys.h"
 
-#define ACCEPT_MS 30000
 #define STEP_MS 20
 /* Connections of a rate test that are kept before the oldest is closed. */
 #define RECENT (2 * PERF_CONNECTS_MAX)
@@ -27,6 +26,7 @@ struct recent {
 
 struct server {
     struct nds_server nds;
+    uint32_t timeout_ms;
     struct perf_lane *first; /* PERF_THREADS_MAX */
     struct perf_lane *lane;  /* that connects now; NULL: no client */
     uint32_t session;        /* of the latest lane */
@@ -79,7 +79,10 @@ static void accept_data(struct server *s, IND2Connector *connector, uint32_t ses
 
     if (!e || session != s->lane->session || !e->cq) {
         refuse(connector);
-    } else if (e->params.kind == PERF_RATE) {
+        return;
+    }
+    e->moved_ns = sys_now_ns();
+    if (e->params.kind == PERF_RATE) {
         accept_recent(s, connector);
     } else if (index != e->qp_count || index >= e->params.qps + e->params.idle_qps) {
         refuse(connector);
@@ -118,12 +121,15 @@ static void on_request(void *owner, struct ndc_adapter *ad, IND2Connector *conne
 
 /* ---- a lane ---- */
 
+/* Serves what comes within the time, for a client that is expected to do more. */
 static HRESULT step(struct server *s, uint32_t timeout_ms) {
+    struct perf_end *e = &s->lane->end;
     HRESULT hr = nds_step(&s->nds, timeout_ms);
 
     if (FAILED(hr)) return hr;
     if (FAILED(s->data_status)) return s->data_status;
-    return perf_control_poll(&s->lane->end);
+    hr = perf_control_poll(e);
+    return SUCCEEDED(hr) && perf_end_stalled(e, e->moved_ns) ? ND_IO_TIMEOUT : hr;
 }
 
 static HRESULT get_ready(struct server *s) {
@@ -160,11 +166,11 @@ static HRESULT connect_lane(struct server *s, struct perf_lane *lane) {
         refuse(connector);
         return ND_NO_MEMORY;
     }
-    hr = perf_end_open(&lane->end, s->waiting_adapter, connector);
+    hr = perf_end_open(&lane->end, s->waiting_adapter, connector, s->timeout_ms);
     if (FAILED(hr)) return hr;
     s->lane = lane;
     lane->session = ++s->session;
-    hr = ndc_conn_accept(&lane->end.control, 1, 1, ACCEPT_MS);
+    hr = ndc_conn_accept(&lane->end.control, 1, 1, s->timeout_ms);
     if (SUCCEEDED(hr)) hr = get_ready(s);
     if (FAILED(hr) || lane->end.params.kind == PERF_RATE) return hr;
     while (SUCCEEDED(hr) && !lane->end.have[PERF_BYE] &&
@@ -237,15 +243,14 @@ static HRESULT serve_client(struct server *s) {
     char peer[80];
     HRESULT hr = connect_lane(s, s->first);
 
-    if (FAILED(hr)) return hr;
-    if (p->kind == PERF_RATE) return serve_connections(s);
-    for (uint64_t i = 1; i < p->threads; i++) {
+    for (uint64_t i = 1; SUCCEEDED(hr) && i < p->threads; i++) {
         hr = await_lane(s);
         if (SUCCEEDED(hr)) hr = connect_lane(s, &s->first[i]);
-        if (FAILED(hr)) return hr;
     }
+    if (FAILED(hr)) return hr;
     ndc_peer_text(s->first->end.control.connector, peer);
     fprintf(stderr, "softnd perf: %s: %s: connected\n", peer, perf_test_name(p));
+    if (p->kind == PERF_RATE) return serve_connections(s);
     return perf_run_lanes(s->first, p->threads, serve_lane);
 }
 
@@ -276,7 +281,10 @@ static HRESULT serve_one(struct server *s) {
 
     s->data_status = ND_SUCCESS;
     hr = serve_client(s);
-    if (s->lane) hr = end_client(s, hr); /* else there was not even a control connection */
+    if (s->lane)
+        hr = end_client(s, hr);
+    else /* not even a control connection */
+        cmd_fail("perf", "a client cannot be served: %s", ndc_text(hr));
     for (uint32_t i = 0; i < PERF_THREADS_MAX; i++)
         perf_run_fini(&s->first[i].run);
     return hr;
@@ -294,7 +302,7 @@ static HRESULT serve_all(struct server *s, bool once) {
     }
 }
 
-int perf_serve_clients(const char *host, uint16_t port, bool once) {
+int perf_serve_clients(const char *host, uint16_t port, uint32_t timeout_ms, bool once) {
     struct server *s = calloc(1, sizeof *s);
     const char *why;
     char where[80];
@@ -307,6 +315,7 @@ int perf_serve_clients(const char *host, uint16_t port, bool once) {
     }
     s->nds.on_request = on_request;
     s->nds.owner = s;
+    s->timeout_ms = timeout_ms;
     s->session = (uint32_t)sys_now_ns();
     hr = nds_open(&s->nds, host, port, &why, where);
     if (FAILED(hr)) {

@@ -370,6 +370,14 @@ static void csv_row_has_a_field_for_every_column(void) {
     CHECK(strstr(second, "send_lat,iwarp,,64,10,2.5,1,9,3,0.5,8,9,"));
 }
 
+static void csv_field_of_what_is_not_known_is_empty(void) {
+    set_up_rows(PERF_BANDWIDTH);
+    rows[0].times = (struct perf_summary){ 0 };
+    rows[0].peak_bytes_per_s = -1;
+    char *text = printed(print_csv);
+    CHECK(strstr(text, "send_bw,iwarp,,64,10,,,,,,,,,1048576,16384,0,50,,0,0\n"));
+}
+
 static void picture_has_both_lines_through_all_rows(void) {
     int points = 0;
 
@@ -402,5 +410,5 @@ TEST_MAIN(TEST(greeting_comes_back), TEST(greeting_cut_or_foreign_is_refused),
           TEST(peak_of_a_steady_run_is_its_rate), TEST(peak_finds_the_fast_part),
           TEST(late_results_are_not_speed), TEST(thinned_marks_keep_their_order),
           TEST(latency_row_has_the_median_first), TEST(bandwidth_row_is_in_the_unit_asked_for),
-          TEST(csv_row_has_a_field_for_every_column), TEST(picture_has_both_lines_through_all_rows),
-          TEST(picture_of_one_point_is_still_one))
+          TEST(csv_row_has_a_field_for_every_column), TEST(csv_field_of_what_is_not_known_is_empty),
+          TEST(picture_has_both_lines_through_all_rows), TEST(picture_of_one_point_is_still_one))
