@@ -4,6 +4,7 @@
  * that a peer that has not noticed yet that its connection ended does not disturb another.
  */
 #include "local/hub.h"
+#include <string.h>
 #include "base/log.h"
 #include "local/config.h"
 #include "local/conn.h"
@@ -156,20 +157,46 @@ static bool answer_bells(struct lo_hub *h) {
 
 /* ---- direct polling ---- */
 
+static void withdraw_locked(struct lo_hub *h, struct lo_conn *c) {
+    lo_conn_set_polled(c, false);
+    h->withdrawn_ns = os_now_ns();
+}
+
+/* A place for the connection: its own, a free one, or that of one which was asked to leave and has
+ * lingered. LO_DIRECT: there is none now. */
+static uint32_t find_place_locked(struct lo_hub *h, const struct lo_conn *c) {
+    uint32_t place = LO_DIRECT;
+    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+        if (h->direct[i] == c) return i == h->leaving ? LO_DIRECT : i;
+        if (!h->direct[i]) place = i;
+    }
+    if (place != LO_DIRECT) return place;
+    if (h->leaving == LO_DIRECT) h->leaving = h->direct_next++ % LO_DIRECT;
+    struct lo_conn *other = h->direct[h->leaving];
+    if (lo_conn_is_polled(other)) withdraw_locked(h, other);
+    return os_now_ns() - h->withdrawn_ns >= h->linger_ns ? h->leaving : LO_DIRECT;
+}
+
+/* Returns whose place it has taken, or NULL. */
+static struct lo_conn *make_direct_locked(struct lo_hub *h, struct lo_conn *c) {
+    uint32_t place = find_place_locked(h, c);
+    if (place == LO_DIRECT) return NULL;
+    struct lo_conn *other = h->direct[place];
+    if (other != c) lo_conn_get(c);
+    h->direct[place] = c;
+    if (place == h->leaving) h->leaving = LO_DIRECT;
+    lo_conn_set_polled(c, true);
+    return other != c ? other : NULL;
+}
+
 void lo_hub_polled(struct lo_hub *h, struct lo_conn *c) {
     struct lo_conn *evicted = NULL;
-    if (!os_lock_try(&h->lock)) return; /* the next poll will do */
-    if (!h->asleep && !lo_conn_is_polled(c) && lo_conn_in_use(c)) {
-        uint32_t place = h->direct_next++ % LO_DIRECT;
-        evicted = h->direct[place];
-        if (evicted) leave_direct_locked(h, place);
-        lo_conn_get(c);
-        h->direct[place] = c;
-        lo_conn_set_polled(c, true);
-    }
+    if (!tp_engine_is_hot(h->eng)) return; /* who waits is not told in this way */
+    if (!os_lock_try(&h->lock)) return;    /* the next poll will do */
+    if (!h->asleep && !lo_conn_is_polled(c) && lo_conn_in_use(c))
+        evicted = make_direct_locked(h, c);
     os_lock_leave(&h->lock);
     if (!evicted) return;
-    os_fence_seqcst(); /* pairs with the peer's between its slot and its look at `polled` */
     if (lo_conn_has_input(evicted)) lo_hub_again(h, evicted->index);
     lo_conn_put(evicted);
 }
@@ -198,29 +225,47 @@ static bool poll(struct tp_source *s) {
     return answer_bells(h) || did;
 }
 
-static bool before_sleep(struct tp_source *s) {
-    struct lo_hub *h = hub_of(s);
-    struct lo_conn *left[LO_DIRECT];
+/* Nobody is polled any more. Gives those who have to be looked at, with a reference each, and how
+ * long it may be until they are looked at again. */
+static uint32_t withdraw_all_locked(struct lo_hub *h, struct lo_conn **look, uint64_t *most) {
     uint32_t n = 0;
-    bool busy = false;
+    h->leaving = LO_DIRECT;
+    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+        struct lo_conn *c = h->direct[i];
+        if (!c) continue;
+        if (lo_conn_is_polled(c)) withdraw_locked(h, c);
+        look[n++] = c;
+    }
+    if (n == 0) return 0;
+    uint64_t since = os_now_ns() - h->withdrawn_ns;
+    if (since >= h->linger_ns) {
+        memset(h->direct, 0, sizeof h->direct);
+    } else {
+        *most = h->linger_ns - since;
+        for (uint32_t i = 0; i < n; i++)
+            lo_conn_get(look[i]);
+    }
+    return n;
+}
+
+static uint64_t before_sleep(struct tp_source *s) {
+    struct lo_hub *h = hub_of(s);
+    struct lo_conn *look[LO_DIRECT];
+    uint64_t most = OS_FOREVER;
     os_lock_enter(&h->lock);
     h->asleep = true;
-    for (uint32_t i = 0; i < LO_DIRECT; i++) {
-        if (!h->direct[i]) continue;
-        left[n++] = h->direct[i];
-        leave_direct_locked(h, i);
-    }
+    uint32_t n = withdraw_all_locked(h, look, &most);
     os_u32_store_seqcst(&h->board->sleeping, next_sleep_locked(h));
     os_lock_leave(&h->lock);
     os_fence_seqcst(); /* pairs with the peers' between what they write and their look at us */
     for (uint32_t i = 0; i < n; i++) {
-        if (lo_conn_has_input(left[i])) {
-            lo_hub_again(h, left[i]->index);
-            busy = true;
+        if (lo_conn_has_input(look[i])) {
+            lo_hub_again(h, look[i]->index);
+            most = 0;
         }
-        lo_conn_put(left[i]);
+        lo_conn_put(look[i]);
     }
-    return os_u64_load_seqcst(&h->board->summary) != 0 || busy;
+    return os_u64_load_seqcst(&h->board->summary) != 0 ? 0 : most;
 }
 
 static void after_sleep(struct tp_source *s) {
@@ -324,6 +369,8 @@ sn_status lo_hub_get(struct tp_engine *eng, struct lo_hub **out) {
     };
     h->guests.drain = drain;
     h->eng = eng;
+    h->leaving = LO_DIRECT;
+    h->linger_ns = LO_LINGER_NS;
     h->board = h->board_shm.base;
     os_random_bytes(h->id, sizeof h->id);
     os_lock_init(&h->lock, OS_RANK_LEAF);

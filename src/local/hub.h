@@ -4,14 +4,16 @@
  *          the peers that are known, and waiting for their copies when a token ends.
  * Threads: any.   Errors: SN_E_NOMEM, SN_E_RESOURCES.
  *
- * A connection is noticed in one of three ways. While an application polls hard the last few
+ * A connection is noticed in one of three ways. While an application polls hard some of the
  * connections that it polled are "direct": their flag `polled` is set, the peer just writes, the
  * pollers look at the next slot. Others have a bell, a bit on the board that the peer sets. While
- * the engine thread sleeps nobody is direct, and the peer who finds `sleeping` set sends a byte
- * through its socket and then clears it, if it is still the same sleep. Not before: a byte that
- * cannot be sent wakes nobody. A socket that is closed may take such a byte with it; who closes it
- * asks for another (lo_hub_heard). In each step one side writes, then reads what the other side
- * writes first, with a full fence between.
+ * the engine thread sleeps nobody's `polled` is set, and the peer who finds `sleeping` set sends a
+ * byte through its socket and then clears it, if it is still the same sleep. Not before: a byte
+ * that cannot be sent wakes nobody. A socket that is closed may take such a byte with it; who
+ * closes it asks for another (lo_hub_heard). In each step one side writes, then reads what the
+ * other side writes first, with a full fence between; but a peer that writes a slot and then finds
+ * `polled` set spends no fence. It may have looked before its slot could be seen, so a connection
+ * is looked at for LO_LINGER_NS after its `polled` was cleared, and once more then.
  */
 #ifndef SN_LOCAL_HUB_H
 #define SN_LOCAL_HUB_H
@@ -29,6 +31,8 @@ struct lo_conn;
 struct lo_peer;
 
 enum { LO_DIRECT = 8 }; /* connections polled directly: a cache line each per poll */
+#define LO_LINGER_NS (1 * OS_NS_PER_MS) /* far longer than any processor keeps a store to itself   \
+                                         */
 
 struct lo_hub {
     struct tp_source source;
@@ -44,11 +48,14 @@ struct lo_hub {
     struct lo_conn *conns[LO_CONNS];                  /* [lock] a reference each */
     uint16_t next_free[LO_CONNS];                     /* [lock] */
     uint32_t fresh, free_head, free_tail, free_count; /* [lock] indexes; head, tail: + 1 */
-    struct lo_conn *direct[LO_DIRECT];                /* [lock] a reference each, or NULL */
-    uint32_t direct_next;                             /* [lock] whose turn to give way it is */
-    bool asleep;                                      /* [lock] */
-    uint32_t sleeps;      /* [lock] numbers them, and each time a waker is wanted */
-    struct sn_list peers; /* [lock] */
+    struct lo_conn *direct[LO_DIRECT]; /* [lock] a reference each, or NULL; polled, or lingering */
+    uint32_t direct_next;              /* [lock] whose turn to give way it is */
+    uint32_t leaving;      /* [lock] whose place another waits for; LO_DIRECT: nobody's */
+    uint64_t withdrawn_ns; /* [lock] when `polled` was last cleared */
+    uint64_t linger_ns;    /* [const] but for tests */
+    bool asleep;           /* [lock] */
+    uint32_t sleeps;       /* [lock] numbers them, and each time a waker is wanted */
+    struct sn_list peers;  /* [lock] */
 };
 
 /* The engine's hub, made if there is none. */

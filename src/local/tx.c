@@ -144,11 +144,10 @@ bool lo_tx_note(struct lo_conn *c, enum lo_kind kind, uint8_t flags) {
 /* ---- what the peer knows ---- */
 
 /* Nothing that is not sent is acknowledged, so that as long as nobody waits it is never wanted.
- * Slots written later make it no later. */
-static void note_wanted(struct lo_tx *tx) {
+ * Slots written later make it no later. sent: the number of the last slot + 1. */
+static void note_wanted(struct lo_tx *tx, uint32_t sent) {
     const struct tp_request *head = tx->unacked.head;
-    uint32_t never = os_u32_load_relaxed(&tx->pos) + 1;
-    os_u32_store_relaxed(&tx->wanted, head && tx->loud ? head->tp_u32[0] : never);
+    os_u32_store_relaxed(&tx->wanted, head && tx->loud ? head->tp_u32[0] : sent + 1);
 }
 
 /* A request that gives a result is done; the result waits for those of silent ones before it. */
@@ -157,7 +156,7 @@ static void note_local(struct lo_tx *tx, bool silent) {
     if (silent || !last) return;
     tx->loud += (last->flags & TP_F_SILENT) != 0;
     last->flags &= (uint8_t)~TP_F_SILENT;
-    note_wanted(tx);
+    note_wanted(tx, os_u32_load_relaxed(&tx->pos));
     tx->asks = true;
 }
 
@@ -188,7 +187,7 @@ bool lo_tx_acked(struct lo_conn *c, uint32_t count) {
         }
         if (n != 0) c->up->requests_done(c->qp, done, n);
     } while (n == TP_DONE_BATCH);
-    note_wanted(tx);
+    note_wanted(tx, os_u32_load_relaxed(&tx->pos));
     return true;
 }
 
@@ -382,14 +381,17 @@ static enum step finish_request(struct lo_conn *c) {
     return STEP_DONE;
 }
 
-/* The last slot of the request is written: it is done when the peer is through with it. */
+/* The slot at hand is the last of the request, which is done when the peer is through with it.
+ * Called before the slot is published: who hears of its acknowledgement then sees that it is
+ * wanted, without a fence, since the peer has seen the slot in between. */
 static void await_ack(struct lo_conn *c, struct tp_request *req) {
+    uint32_t sent = os_u32_load_relaxed(&c->tx.pos) + 1;
     c->tx.cur = NULL;
-    req->tp_u32[0] = os_u32_load_relaxed(&c->tx.pos);
+    req->tp_u32[0] = sent;
     lo_fifo_push(&c->tx.unacked, req);
     bool wanted = c->tx.loud != 0; /* an earlier one is already, and this is no sooner */
     c->tx.loud += !(req->flags & TP_F_SILENT);
-    if (!wanted) note_wanted(&c->tx);
+    if (!wanted) note_wanted(&c->tx, sent);
 }
 
 /* ---- through the ring ---- */
@@ -410,9 +412,9 @@ static enum step write_part(struct lo_conn *c, enum lo_kind kind, uint32_t flags
     d.slot->addr = req->remote_addr + tx->cur_off;
     d.slot->token = kind == LO_WRITE ? req->remote_token : req->invalidate_token;
     d.slot->size = req->length - tx->cur_off;
-    publish_slot(c, &d);
     tx->cur_off += n;
     if (last) await_ack(c, req);
+    publish_slot(c, &d);
     return STEP_DONE;
 }
 
@@ -433,8 +435,8 @@ static enum step describe_send(struct lo_conn *c, uint32_t flags) {
     d.slot->count = (uint16_t)count;
     d.slot->size = req->length;
     d.slot->token = req->invalidate_token;
-    publish_slot(c, &d);
     await_ack(c, req);
+    publish_slot(c, &d);
     return STEP_DONE;
 }
 
@@ -457,8 +459,8 @@ static void write_short(struct lo_conn *c, struct tp_request *req, const struct 
     fill_slot(d->slot, LO_SEND, send_flags(req), req->length);
     d->slot->token = req->invalidate_token;
     d->slot->size = req->length;
-    publish_slot(c, d);
     await_ack(c, req);
+    publish_slot(c, d);
 }
 
 bool lo_tx_short(struct lo_conn *c) {
@@ -471,10 +473,10 @@ bool lo_tx_short(struct lo_conn *c) {
     if (gather(c, req, 0, req->length, d.place) != SN_OK) return false;
     c->up->sq_advance(c->qp);
     write_short(c, req, &d);
-    tx->bell = false;
-    os_fence_seqcst(); /* as in lo_tx_ring, and pairs with hear_ack's after `heard` */
-    uint32_t heard = os_u32_load_relaxed(&c->rx.heard);
+    /* The look may come before the slot can be seen: who is polled looks again later (hub.h). */
+    os_fence_compiler();
     tx->bell = !os_u32_load_relaxed(&c->theirs->polled);
+    uint32_t heard = os_u32_load_relaxed(&c->rx.heard);
     return !tx->bell && (int32_t)(heard - os_u32_load_relaxed(&tx->wanted)) < 0 &&
            (int32_t)(heard - os_u32_load_relaxed(&tx->acked)) < LO_REAP_EVERY;
 }

@@ -141,7 +141,10 @@ struct tp_source *tp_engine_add_source(struct tp_engine *eng, struct tp_source *
 static size_t sleep_once(struct tp_engine *eng, struct os_poll_event *events, size_t max,
                          uint64_t length) {
     struct tp_source *source = os_ptr_load_acquire(&eng->source);
-    if (source && source->before_sleep(source)) length = 0;
+    if (source) {
+        uint64_t most = source->before_sleep(source);
+        length = SN_MIN(length, most);
+    }
     size_t n = os_poller_wait(eng->poller, events, max, length);
     if (source) source->after_sleep(source);
     os_lock_enter(&eng->lock);
@@ -252,6 +255,10 @@ void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, bool did) {
     if (hot->empty_streak < HOT_STREAK) return;
     hot->empty_streak = 0;
     if (os_now_ns() - hot->since_ns <= HOT_NS) make_hot(eng, hot);
+}
+
+bool tp_engine_is_hot(struct tp_engine *eng) {
+    return os_u32_load_relaxed(&eng->hot_count) != 0;
 }
 
 static void unpark(struct tp_engine *eng) {

@@ -47,6 +47,8 @@ void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t r
 void tp_engine_streams(struct tp_engine *eng);
 /* The queue armed a notification or is going away: no longer hot. */
 void tp_engine_cool(struct tp_engine *eng, struct tp_hot *hot);
+/* Some queue is hot. */
+bool tp_engine_is_hot(struct tp_engine *eng);
 /* Serves every socket that is ready, without blocking. True if anything was done. */
 bool tp_engine_progress(struct tp_engine *eng);
 /* Connections the engine watches; 1: polling that one is enough. */
@@ -78,8 +80,8 @@ struct tp_source {
      * tp_watch.on_ready: by several threads at once, without locks. */
     bool (*poll)(struct tp_source *s);
     /* The engine thread is about to sleep: from now on peers must wake it, through a socket that is
-     * watched. True: do not, something is there. */
-    bool (*before_sleep)(struct tp_source *s);
+     * watched. How long it may sleep at most, in ns: 0 if something is there, OS_FOREVER. */
+    uint64_t (*before_sleep)(struct tp_source *s);
     /* It is awake, or parked: they need not. */
     void (*after_sleep)(struct tp_source *s);
     void (*on_gone)(struct tp_source *s);

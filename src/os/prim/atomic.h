@@ -93,10 +93,16 @@ static inline void os_fence_acquire(void) {
 #endif
 }
 
+/* Loads and stores before it come before those after it in the program that is run, and may still
+ * be seen in another order by others. */
+static inline void os_fence_compiler(void) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 /* What was just copied out of memory that others write is not fetched from there a second time. One
  * to the compiler only. */
 static inline void os_fence_copied(void) {
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    os_fence_compiler();
 }
 
 /* The line at p will be read soon. Any address. */

@@ -133,5 +133,40 @@ static void exchanges_while_some_are_polled_are_all_noticed(void) {
     close_crowd(&w);
 }
 
-TEST_MAIN(TEST(exchanges_without_polling_are_all_noticed),
+static struct lo_conn *conn_b(struct crowd *w, uint32_t i) {
+    return (struct lo_conn *)w->b[i].conn;
+}
+
+static uint32_t polled_count(struct crowd *w) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < CONNS; i++)
+        n += lo_conn_is_polled(conn_b(w, i));
+    return n;
+}
+
+/* It gives its place to another while its peer is about to write without telling anybody. */
+static void slot_of_who_is_polled_no_longer_is_found(void) {
+    struct crowd w;
+    memset(&hot_b, 0, sizeof hot_b);
+    open_crowd(&w);
+    struct lo_conn *ninth = conn_b(&w, LO_DIRECT);
+    set_linger(conn_b(&w, 0)->hub, 20 * OS_NS_PER_MS);
+    for (uint32_t i = 0; i < LO_DIRECT; i++)
+        WAIT_FOR((poll_hard_awhile(conn_b(&w, i), &hot_b), lo_conn_is_polled(conn_b(&w, i))));
+    /* Unless the engine's thread goes to sleep in between, which ends it for all. */
+    WAIT_FOR((poll_hard_awhile(ninth, &hot_b), polled_count(&w) < LO_DIRECT));
+    uint32_t gone = 0;
+    while (lo_conn_is_polled(conn_b(&w, gone)))
+        gone++;
+    fake_post_receive(&w.b[gone], w.mem_b, 64);
+    send_unseen(&w.a[gone], w.mem_a, conn_b(&w, gone));
+    WAIT_FOR((poll_hard_awhile(ninth, &hot_b), lo_conn_is_polled(ninth)));
+    WAIT_FOR((tp_engine_progress(w.eng_b), os_u32_load_seqcst(&w.b[gone].recv_count) == 1));
+    CHECK(polled_count(&w) <= LO_DIRECT);
+    tp_engine_cool(w.eng_b, &hot_b);
+    close_crowd(&w);
+}
+
+TEST_MAIN(TEST(slot_of_who_is_polled_no_longer_is_found),
+          TEST(exchanges_without_polling_are_all_noticed),
           TEST(exchanges_while_some_are_polled_are_all_noticed))

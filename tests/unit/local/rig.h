@@ -121,6 +121,30 @@ static inline void open_pair(struct pair *p, uint32_t depth) {
     CHECK_EQ(os_u32_load_seqcst(&p->b.established), 1 + SN_OK);
 }
 
+/* Sends a message to the other end of a connection, whose end of it is c, as a sender does that
+ * looks whether it is polled before its slot can be seen: it is told that it is. */
+static inline void send_unseen(struct fake_qp *from, uint8_t *mem, struct lo_conn *c) {
+    lo_conn_set_polled(c, true);
+    fake_add(from, TP_OP_SEND, 0, mem, 64, 0, 0);
+    CHECK(from->conn->ops->try_send(from->conn)); /* nobody has to be told */
+    lo_conn_set_polled(c, false);
+}
+
+/* As an application that polls hard. The engine's thread notices when it wakes. */
+static inline void poll_hard_awhile(struct lo_conn *c, struct tp_hot *hot) {
+    for (int i = 0; i < 64 && !lo_conn_is_polled(c); i++) {
+        c->base.ops->poll(&c->base);
+        tp_engine_polled(c->eng, hot, false);
+    }
+    if (os_u32_load_seqcst(&c->hub->board->sleeping)) lo_hub_again(c->hub, c->index);
+}
+
+static inline void set_linger(struct lo_hub *h, uint64_t ns) {
+    os_lock_enter(&h->lock);
+    h->linger_ns = ns;
+    os_lock_leave(&h->lock);
+}
+
 static inline void close_rest(struct pair *p) {
     lo_ops.listener_close(p->listener);
     tp_port_free(p->port);

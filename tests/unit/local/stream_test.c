@@ -335,6 +335,31 @@ struct poller {
     os_atomic_u32 stop;
 };
 
+/* A sender spends no fence between a slot and its look whether the peer polls. */
+static void slot_that_was_not_seen_before_the_sleep_is_found(void) {
+    struct pair p;
+    struct tp_hot hot = { 0 };
+    bool in_time = false;
+    open_pair(&p, 2);
+    struct lo_conn *b = local_of(&p.b);
+    set_linger(b->hub, 100 * OS_NS_PER_MS); /* for this thread to be in time */
+    for (uint32_t received = 0; !in_time; received++) {
+        WAIT_FOR((poll_hard_awhile(b, &hot), lo_conn_is_polled(b)));
+        tp_engine_progress(p.eng_b); /* answers the bells that there are */
+        fake_post_receive(&p.b, p.mem_b, 64);
+        tp_engine_cool(p.eng_b, &hot);
+        WAIT_FOR(os_u32_load_seqcst(&b->hub->board->sleeping) && !lo_conn_is_polled(b));
+        os_lock_enter(&b->hub->lock);
+        uint64_t withdrawn = b->hub->withdrawn_ns;
+        os_lock_leave(&b->hub->lock);
+        send_unseen(&p.a, p.mem_a, b);
+        in_time = os_now_ns() - withdrawn < 100 * OS_NS_PER_MS;
+        if (!in_time) lo_hub_again(b->hub, b->index);
+        WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == received + 1);
+    }
+    close_pair(&p);
+}
+
 static void poll_hard(void *arg) {
     struct poller *p = arg;
     while (!os_u32_load_acquire(&p->stop))
@@ -651,6 +676,7 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(peer_that_closes_while_its_send_waits_is_noticed), TEST(polled_ping_pong_completes),
           TEST(silent_sends_are_told_of_at_the_next_post_when_asked_or_at_the_end),
           TEST(result_behind_a_silent_send_is_given),
+          TEST(slot_that_was_not_seen_before_the_sleep_is_found),
           TEST(long_sends_between_pollers_are_copied_by_both),
           TEST(part_that_the_sender_took_is_waited_for),
           TEST(nonsense_for_an_answer_to_an_offer_ends_the_connection),
