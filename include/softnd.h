@@ -52,12 +52,21 @@ STDAPI DllCanUnloadNow(void);
 /* The version, "major.minor.patch". Static; not to be freed. */
 STDAPI_(const char *) SoftNdVersion(void);
 
-/* The transport of a queue pair: "iwarp", "local" (same host), or "none" (never connected), zero-
- * terminated. *pcbBuffer: in, bytes of room; out, bytes used or needed with the terminator. Does
- * not block.
- * ND_SUCCESS; ND_BUFFER_OVERFLOW (too small or NULL; nothing written); ND_INVALID_PARAMETER_1 (not
- * a SoftND queue pair), _3 (pcbBuffer is NULL). */
-STDAPI SoftNdQueryTransport(IUnknown *queuePair, char *buffer, ULONG *pcbBuffer);
+/* The transport of a queue pair: "iwarp", "local" (same host), or "none" (never connected). For an
+ * adapter those that its connections may use, in the order in which they are tried, with spaces in
+ * between. Zero-terminated. *pcbBuffer: in, bytes of room; out, bytes used or needed with the
+ * terminator. Does not block.
+ * ND_SUCCESS; ND_BUFFER_OVERFLOW (too small or NULL; nothing written); ND_INVALID_PARAMETER_1
+ * (neither a SoftND queue pair nor adapter), _3 (pcbBuffer is NULL). */
+STDAPI SoftNdQueryTransport(IUnknown *object, char *buffer, ULONG *pcbBuffer);
+
+/* What an adapter, a queue pair or a completion queue has counted since it was made: zero-
+ * terminated text, a line for each counter with its name, value, unit and what it means, separated
+ * by spaces (the last one has spaces itself):
+ *     posted 1000 requests initiator requests posted
+ * Names stay, new ones are added. Values need not be from one moment. *pcbBuffer and statuses as
+ * above; 6 KiB are enough for any object. Does not block. */
+STDAPI SoftNdQueryCounters(IUnknown *object, char *buffer, ULONG *pcbBuffer);
 
 #ifdef __cplusplus
 }

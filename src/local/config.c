@@ -2,6 +2,7 @@
 #include "local/config.h"
 #include <stdlib.h>
 #include <string.h>
+#include "local/local.h"
 
 struct lo_config lo_config_get(void) {
     const char *use = getenv("SOFTND_TRANSPORT"), *copy = getenv("SOFTND_LOCAL_COPY");
@@ -12,4 +13,8 @@ struct lo_config lo_config_get(void) {
     if (use && strcmp(use, "iwarp") == 0) cfg.use = LO_USE_NEVER;
     if (use && strcmp(use, "local") == 0) cfg.use = LO_USE_FORCED;
     return cfg;
+}
+
+bool lo_in_use(void) {
+    return lo_config_get().use != LO_USE_NEVER;
 }

@@ -4,8 +4,9 @@
  * Owns:    SOFTND_TRANSPORT (iwarp: do not use it; local: do not fall back from it for a peer on
  *          this host; else: use it where it reaches the peer, but not while SOFTND_CAPTURE records
  *          the iWARP streams), SOFTND_LOCAL_COPY (direct, shared; default direct: copies go
- * straight between the processes where the system allows it). Threads: any.   Errors: an unknown
- * value counts as the default.
+ *          straight between the processes where the system allows it).
+ * Threads: any.
+ * Errors:  an unknown value counts as the default.
  */
 #ifndef SN_LOCAL_CONFIG_H
 #define SN_LOCAL_CONFIG_H

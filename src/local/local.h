@@ -9,4 +9,7 @@
 
 extern const struct tp_ops lo_ops;
 
+/* False where the user forbids it (config.h). */
+bool lo_in_use(void);
+
 #endif

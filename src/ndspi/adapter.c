@@ -208,6 +208,11 @@ HRESULT ndspi_adapter_create(struct ndspi_object *provider, REFIID iid, UINT64 i
     return ND_SUCCESS;
 }
 
+struct rd_adapter *ndspi_adapter_of(const IUnknown *p) {
+    struct ndspi_object *o = ndspi_object_of(p, &vtbl, NULL);
+    return o ? ((struct ndspi_adapter *)o)->rd : NULL;
+}
+
 HRESULT ndspi_notify_affinity(USHORT *group, KAFFINITY *affinity) {
     if (!group || !affinity) return ND_INVALID_PARAMETER;
     KAFFINITY mask;

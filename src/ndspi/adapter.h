@@ -32,13 +32,15 @@ HRESULT ndspi_qp_create(struct ndspi_adapter *ad, REFIID iid, IUnknown *receive_
 HRESULT ndspi_connector_create(struct ndspi_adapter *ad, REFIID iid, HANDLE file, void **out);
 HRESULT ndspi_listener_create(struct ndspi_adapter *ad, REFIID iid, HANDLE file, void **out);
 
+/* The core's adapter behind a parameter typed IUnknown*; NULL if it is none. Borrowed. */
+struct rd_adapter *ndspi_adapter_of(const IUnknown *p);
 /* The core's object behind a parameter typed IUnknown*; NULL if it is not one of this adapter's
  * objects of that class. Borrowed. */
-struct rd_cq *ndspi_cq_of(const IUnknown *p, const struct ndspi_adapter *ad);
 struct rd_srq *ndspi_srq_of(const IUnknown *p, const struct ndspi_adapter *ad);
 struct rd_region *ndspi_region_of(const IUnknown *p, const struct ndspi_adapter *ad);
 struct rd_window *ndspi_window_of(const IUnknown *p, const struct ndspi_adapter *ad);
 /* ad NULL: of any adapter. */
+struct rd_cq *ndspi_cq_of(const IUnknown *p, const struct ndspi_adapter *ad);
 struct rd_qp *ndspi_qp_of(const IUnknown *p, const struct ndspi_adapter *ad);
 /* With the object itself, to hold it while the connector is lent to a listener. */
 struct rd_connector *ndspi_connector_of(const IUnknown *p, const struct ndspi_adapter *ad,

@@ -2,10 +2,15 @@
  * exports.c - the library's way in: DllGetClassObject, DllCanUnloadNow, the class factory, and
  * what softnd.h adds.
  */
+#include <stdio.h>
 #include <string.h>
 #include "ndspi/adapter.h"
 #include "ndspi/addresses.h"
 #include "ndspi/status.h"
+#include "rdma/counters.h"
+
+/* More than any line of SoftNdQueryCounters takes. */
+#define COUNTER_LINE_BYTES 160
 
 /* ---- class factory ---- */
 
@@ -70,10 +75,34 @@ STDAPI_(const char *) SoftNdVersion(void) {
     return SOFTND_VERSION;
 }
 
-STDAPI SoftNdQueryTransport(IUnknown *queuePair, char *buffer, ULONG *pcbBuffer) {
-    struct rd_qp *qp = ndspi_qp_of(queuePair, NULL);
-    if (!qp) return ndspi_bad_param(1);
+STDAPI SoftNdQueryTransport(IUnknown *object, char *buffer, ULONG *pcbBuffer) {
+    struct rd_qp *qp = ndspi_qp_of(object, NULL);
+    if (!qp && !ndspi_adapter_of(object)) return ndspi_bad_param(1);
     if (!pcbBuffer) return ndspi_bad_param(3);
-    const char *name = rd_qp_transport(qp);
+    const char *name = qp ? rd_qp_transport(qp) : rd_transports_text();
     return ndspi_answer(name, (ULONG)strlen(name) + 1, buffer, pcbBuffer);
+}
+
+/* How many; 0 if the object counts nothing. */
+static uint32_t counters_of(const IUnknown *object, struct rd_counter out[RD_COUNTERS_MAX]) {
+    const struct rd_adapter *ad = ndspi_adapter_of(object);
+    const struct rd_qp *qp = ndspi_qp_of(object, NULL);
+    const struct rd_cq *cq = ndspi_cq_of(object, NULL);
+    if (ad) return rd_adapter_counters_get(ad, out);
+    if (qp) return rd_qp_counters_get(qp, out);
+    return cq ? rd_cq_counters_get(cq, out) : 0;
+}
+
+STDAPI SoftNdQueryCounters(IUnknown *object, char *buffer, ULONG *pcbBuffer) {
+    struct rd_counter c[RD_COUNTERS_MAX];
+    char text[RD_COUNTERS_MAX * COUNTER_LINE_BYTES];
+    size_t len = 0;
+    uint32_t n = counters_of(object, c);
+    if (!n) return ndspi_bad_param(1);
+    if (!pcbBuffer) return ndspi_bad_param(3);
+    for (uint32_t i = 0; i < n; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s %llu %s %s\n", c[i].name,
+                                (unsigned long long)c[i].value, c[i].unit, c[i].help);
+    SN_ASSERT(len < sizeof text);
+    return ndspi_answer(text, (ULONG)len + 1, buffer, pcbBuffer);
 }

@@ -309,6 +309,8 @@ SN_MUST_CHECK sn_status rd_qp_invalidate_region(struct rd_qp *qp, void *context,
 void rd_qp_start_deferred(struct rd_qp *qp);
 /* "iwarp", "local", or "none" while not connected. */
 const char *rd_qp_transport(const struct rd_qp *qp);
+/* Those that a new connection may use, in the order in which they are tried: "local iwarp". */
+const char *rd_transports_text(void);
 
 /* ---- connections (connector.c, listener.c) ---- */
 

@@ -10,3 +10,7 @@
 
 const struct tp_ops *const rd_transports[] = { &lo_ops, &iw_ops };
 const size_t rd_transport_count = SN_ARRAY_LEN(rd_transports);
+
+const char *rd_transports_text(void) {
+    return lo_in_use() ? "local iwarp" : "iwarp";
+}

@@ -216,11 +216,25 @@ registration_rate() {
     expect_error_line none 'no NetworkDirect adapter'
 }
 
+what_was_counted() {
+    _serve
+    _perf table send_bw -s 64 -n 50 -w 10 --counters
+    grep -qE '^# counters, queue_pair$' table.out || fail "no queue pair"
+    grep -qE '^#   posted +60 requests initiator requests posted$' table.out || fail "posted"
+    grep -qE '^#   tx_bytes +3840 bytes ' table.out || fail "tx_bytes"
+    grep -qE '^#   connects +2 connections ' table.out || fail "connects"
+    grep -qE '^#   taken +[1-9][0-9]* entries ' table.out || fail "taken"
+    _perf conn conn_rate -n 5 -w 0 --counters
+    grep -qE '^#   connects +6 connections ' conn.out || fail "connections of conn_rate"
+    expect 0 reg "$SOFTND" perf reg_rate -n 5 -w 0 -s 4K --counters
+    grep -qE '^#   regions_ended +5 regions ' reg.out || fail "registrations"
+}
+
 json_is_json() {
     command -v python3 >/dev/null || skip "python3, which reads JSON, is missing"
     _serve
     _perf lat send_lat -s 2,4K -n 50 --json -H
-    _perf bw read_bw -s 4K -n 50 --json -b
+    _perf bw read_bw -s 4K -n 50 --json -b --counters
     _perf conn conn_rate -n 5 --json
     python3 - <<'PY' || fail "JSON"
 import json
@@ -232,6 +246,7 @@ for r in lat["rows"]:
     assert 0 < r["t_min_us"] <= r["t_typical_us"] <= r["t_p99_us"] <= r["t_p99_9_us"] <= r["t_max_us"]
     assert r["samples"] == 50 == sum(b["count"] for b in r["histogram"])
 bw = load("bw")
+assert bw["counters"]["queue_pair"]["read_bytes"] == 4096 * 55 and bw["counters"]["adapter"]["connects"] == 2
 assert bw["bidirectional"] is True and bw["rows"][0]["bw_avg_bytes_per_s"] > 0
 conn = load("conn")
 assert [r["what"] for r in conn["rows"]][-1] == "connection"
@@ -374,7 +389,7 @@ wrong_usage_is_exit_code_2() {
         'send_lat a -D 1 -n 5' 'send_lat a -q 2' 'send_lat a -b' 'send_lat a -Q 2' 'send_lat a --cold 1M'
         'write_lat a -e' 'send_bw a -t 0' 'send_bw a -t 4 -Q 5' 'send_bw a -t 4 -l 5' 'send_bw a -t 7 -Q 7 -l 3' 'send_bw a -r 1 -l 2' 'send_bw a --target sleep'
         'write_bw a --target x' 'write_bw a -v --cold 1M' 'send_bw a -H' 'send_bw a --json --csv'
-        'conn_rate a -v' 'conn_rate a -s 5' 'reg_rate -q 2' 'reg_rate --timeout 5' 'send_lat a --gbits' 'send_lat a -H --csv'
+        'conn_rate a -v' 'conn_rate a -s 5' 'reg_rate -q 2' 'reg_rate --timeout 5' 'send_lat a --gbits' 'send_lat a -H --csv' 'conn_rate a --counters --csv'
         'write_bw a -r 5' 'send_bw a -o 4' 'read_bw a -I 5' '--once send_lat a' '--server -n 5' 'send_lat a -p 0' 'send_lat a:0'
         'send_lat a --samples x --plot x' 'send_bw a -T 64 -s 64M' 'send_bw a --timeout 0'
         'send_bw a -a -s 5' 'conn_rate a --plot x' 'conn_rate a -D 1' 'conn_rate a --progress' 'conn_rate a -q 65' 'send_bw a --hold 21' 'reg_rate a' 'send_bw a -s 1G -v' '-n 5'

@@ -20,6 +20,9 @@ install_list_info_remove() {
         grep -q "^    $field: [1-9][0-9]*$" info.out || fail "no $field"
     done
     grep -q '127\.0\.0\.1' info.out || fail "no loopback address"
+    grep -q '^    transports: local iwarp$' info.out || fail "no transports"
+    SOFTND_TRANSPORT=iwarp expect 0 forced "$SOFTND" info
+    grep -q '^    transports: iwarp$' forced.out || fail "what is forced is not said"
     grep -q 'AdapterFlags:.* IN_ORDER_DMA_SUPPORTED' info.out || fail "no flags"
     expect 0 remove "$SOFTND" remove
     expect 0 list "$SOFTND" list
@@ -167,6 +170,7 @@ for provider in json.load(open(sys.argv[1]))["providers"]:
     assert provider["adapters"], "no adapters"
     for a in provider["adapters"]:
         assert a["addresses"] and a["MaxCompletionQueueDepth"] > 0 and a["AdapterFlags"]
+        assert a["transports"] == ["local", "iwarp"]
 PY
     expect 0 list "$SOFTND" list --json
     python3 -c 'import json, sys; assert json.load(open("list.out"))["providers"] == []' ||

@@ -63,7 +63,7 @@ done
 exports=$(x86_64-w64-mingw32-objdump -p "$top/bin/softnd.dll" |
     sed -n '/Ordinal\/Name Pointer/,/^$/p' | sed -n 's/^.*\] *\(.*+base\[[^]]*\] *[0-9a-f]* *\)\?//p' |
     awk '$NF != "Table" { print $NF }' | sort | xargs)
-[[ $exports == "DllCanUnloadNow DllGetClassObject SoftNdQueryTransport SoftNdVersion" ]] ||
+[[ $exports == "DllCanUnloadNow DllGetClassObject SoftNdQueryCounters SoftNdQueryTransport SoftNdVersion" ]] ||
     fail "softnd.dll exports $exports"
 # A consumer against nothing but the zip.
 cat >"$work/consumer.c" <<'C'

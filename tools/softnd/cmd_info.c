@@ -89,8 +89,20 @@ struct out {
     bool first_provider, first_adapter;
 };
 
+/* Names with spaces in between; one by one in JSON. */
+static void print_transports(const struct out *o, const char *names) {
+    printf(o->json ? ", \"transports\": [" : "    transports: %s\n", names);
+    for (const char *p = names, *end; o->json; p = end + 1) {
+        end = p + strcspn(p, " ");
+        printf("%s\"%.*s\"", p == names ? "" : ", ", (int)(end - p), p);
+        if (!*end) break;
+    }
+    if (o->json) putchar(']');
+}
+
+/* transports: NULL if not known. */
 static void print_adapter(struct out *o, const ND2_ADAPTER_INFO *info,
-                          const SOCKET_ADDRESS_LIST *addrs) {
+                          const SOCKET_ADDRESS_LIST *addrs, const char *transports) {
     size_t count = addrs ? (size_t)addrs->iAddressCount : 0;
     ULONG rest = info->AdapterFlags;
     const char *separator = "";
@@ -116,6 +128,7 @@ static void print_adapter(struct out *o, const ND2_ADAPTER_INFO *info,
     }
     if (rest) printf(o->json ? "%s\"0x%x\"" : "%s 0x%x", separator, (unsigned)rest);
     fputs(o->json ? "]" : "\n", stdout);
+    if (transports) print_transports(o, transports);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         printf(o->json ? ", \"%s\": %llu" : "    %s: %llu\n", fields[i].name,
                (unsigned long long)field_value(info, &fields[i]));
@@ -140,18 +153,20 @@ static SOCKET_ADDRESS_LIST *query_adapter(IND2Adapter *adapter) {
     return NULL;
 }
 
-static const char *show_adapter(struct out *o, IND2Provider *provider, UINT64 id) {
+static const char *show_adapter(struct out *o, const struct provider *p, UINT64 id) {
     ND2_ADAPTER_INFO info = { .InfoVersion = ND_VERSION_2 };
     SOCKET_ADDRESS_LIST *addrs;
     IND2Adapter *adapter;
+    char transports[64];
     ULONG cb = sizeof info;
-    HRESULT hr = IND2Provider_OpenAdapter(provider, &IID_IND2Adapter, id, (void **)&adapter);
+    HRESULT hr = IND2Provider_OpenAdapter(p->nd, &IID_IND2Adapter, id, (void **)&adapter);
 
     if (FAILED(hr)) return ndc_text(hr);
     hr = IND2Adapter_Query(adapter, &info, &cb);
     if (SUCCEEDED(hr)) {
         addrs = query_adapter(adapter);
-        print_adapter(o, &info, addrs);
+        print_adapter(o, &info, addrs,
+                      nd_transports(p, adapter, transports, sizeof transports) ? transports : NULL);
         free(addrs);
     }
     IND2Adapter_Release(adapter);
@@ -159,8 +174,8 @@ static const char *show_adapter(struct out *o, IND2Provider *provider, UINT64 id
 }
 
 /* Several addresses lead to one adapter; it is shown once. */
-static const char *show_adapters(struct out *o, IND2Provider *provider) {
-    SOCKET_ADDRESS_LIST *list = nd_addresses(provider);
+static const char *show_adapters(struct out *o, const struct provider *p) {
+    SOCKET_ADDRESS_LIST *list = nd_addresses(p->nd);
     size_t count = list ? (size_t)list->iAddressCount : 0, seen = 0;
     UINT64 *ids = calloc(count ? count : 1, sizeof *ids);
     const char *why = ids && list ? NULL : "its addresses cannot be read";
@@ -169,14 +184,14 @@ static const char *show_adapters(struct out *o, IND2Provider *provider) {
         const SOCKET_ADDRESS *a = &list->Address[i];
         size_t at = 0;
         UINT64 id;
-        if (FAILED(IND2Provider_ResolveAddress(provider, a->lpSockaddr, (ULONG)a->iSockaddrLength,
-                                               &id)))
+        if (FAILED(
+                IND2Provider_ResolveAddress(p->nd, a->lpSockaddr, (ULONG)a->iSockaddrLength, &id)))
             continue; /* it went away meanwhile */
         while (at < seen && ids[at] != id)
             at++;
         if (at < seen) continue;
         ids[seen++] = id;
-        why = show_adapter(o, provider, id);
+        why = show_adapter(o, p, id);
     }
     free(ids);
     free(list);
@@ -204,7 +219,7 @@ static const char *show_provider(struct out *o, const GUID *guid, const char *na
     o->first_adapter = true;
 
     why = nd_load(&p, path, guid);
-    if (!why) why = show_adapters(o, p.nd);
+    if (!why) why = show_adapters(o, &p);
     nd_unload(&p);
     if (o->json) {
         fputs("]", stdout);
@@ -266,7 +281,9 @@ static int print_help(void) {
     puts("Usage: softnd info [--json]\n"
          "\n"
          "Shows every NetworkDirect provider, its adapters, their addresses, limits and flags.\n"
-         "Limits have the names of ND2_ADAPTER_INFO; sizes are in bytes.\n");
+         "Limits have the names of ND2_ADAPTER_INFO; sizes are in bytes. Of SoftND the transports\n"
+         "that connections may use, in the order in which they are tried: local within this host,\n"
+         "iwarp over TCP.\n");
     args_print_help(options, OPTION_COUNT, stdout);
     puts("\nExit code: 0 everything could be asked, 1 a provider failed, 2 wrong usage.");
     return EXIT_DONE;

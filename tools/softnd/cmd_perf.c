@@ -45,6 +45,7 @@ enum {
     OPT_JSON,
     OPT_CSV,
     OPT_HISTOGRAM,
+    OPT_COUNTERS,
     OPT_SAMPLES,
     OPT_PLOT,
     OPT_PROGRESS,
@@ -82,6 +83,7 @@ static const struct args_option options[] = {
     [OPT_JSON] = { 0, "json", NULL, "one JSON object" },
     [OPT_CSV] = { 0, "csv", NULL, "comma separated rows" },
     [OPT_HISTOGRAM] = { 'H', "histogram", NULL, "the distribution of the times" },
+    [OPT_COUNTERS] = { 0, "counters", NULL, "what the provider counted, at this end" },
     [OPT_SAMPLES] = { 0, "samples", "FILE", "write every sample of a latency test, in order" },
     [OPT_PLOT] = { 0, "plot", "FILE", "draw the rows as an SVG picture" },
     [OPT_PROGRESS] = { 0, "progress", NULL, "say each second how it goes, on standard error" },
@@ -137,6 +139,7 @@ static const uint32_t used_by[OPTION_COUNT] = {
     [OPT_JSON] = ANY,
     [OPT_CSV] = ANY,
     [OPT_HISTOGRAM] = LAT | CONN | REG,
+    [OPT_COUNTERS] = ANY,
     [OPT_SAMPLES] = LAT,
     [OPT_PLOT] = DATA,
     [OPT_PROGRESS] = DATA,
@@ -297,6 +300,7 @@ static void take_switch(struct line *l, int opt) {
     if (opt == OPT_JSON) c->json = true;
     if (opt == OPT_CSV) c->csv = true;
     if (opt == OPT_HISTOGRAM) c->histogram = true;
+    if (opt == OPT_COUNTERS) c->counters = true;
     if (opt == OPT_PROGRESS) c->progress = true;
 }
 
@@ -324,7 +328,8 @@ static const char *complete(struct line *l) {
 
     if (l->all && c->size_count) return "--all and --size exclude each other";
     if (c->json && c->csv) return "--json and --csv exclude each other";
-    if (c->csv && c->histogram) return "--csv has no place for --histogram; --json has";
+    if (c->csv && (c->histogram || c->counters))
+        return "--csv has no place for --histogram and --counters; --json has";
     if (c->duration_ns && l->given[OPT_ITERATIONS])
         return "--duration and --iterations exclude each other";
     if (c->samples && c->plot && !strcmp(c->samples, c->plot))

@@ -399,25 +399,25 @@ void ndc_peer_text(IND2Connector *connector, char *out) {
         strcpy(out, "?");
 }
 
-typedef HRESULT(STDMETHODCALLTYPE *query_transport_fn)(IUnknown *, char *, ULONG *);
+typedef HRESULT(STDMETHODCALLTYPE *query_fn)(IUnknown *, char *, ULONG *);
 
-/* The question goes to the library that made the queue pair; which one that was, only trying
- * tells, since a library refuses a foreign object. */
-static bool ask_transport(const WCHAR *library, IND2QueuePair *qp, char out[16]) {
+static bool ask(const WCHAR *library, const char *function, IUnknown *object, char *out,
+                ULONG room) {
     HMODULE module = LoadLibraryW(library);
-    query_transport_fn query = NULL;
-    ULONG cb = 16;
+    query_fn query = NULL;
     bool known = false;
 
     if (!module) return false;
-    FARPROC f = GetProcAddress(module, "SoftNdQueryTransport");
+    FARPROC f = GetProcAddress(module, function);
     memcpy(&query, &f, sizeof query);
-    if (query) known = query((IUnknown *)qp, out, &cb) == ND_SUCCESS;
+    if (query) known = query(object, out, &room) == ND_SUCCESS;
     FreeLibrary(module);
     return known;
 }
 
-void ndc_transport(IND2QueuePair *qp, char out[16]) {
+/* The question goes to the library that made the object; which one that was, only trying tells,
+ * since a library refuses a foreign object. */
+static bool ask_maker(const char *function, IUnknown *object, char *out, ULONG room) {
     struct catalog catalog;
     char path[SYS_PATH_MAX];
     WCHAR wide[SYS_PATH_MAX];
@@ -425,13 +425,22 @@ void ndc_transport(IND2QueuePair *qp, char out[16]) {
 
     if (catalog_read(&catalog) == NULL) {
         for (size_t i = 0; i < catalog.count && !known; i++)
-            if (catalog.entries[i].is_nd) known = ask_transport(catalog.entries[i].path, qp, out);
+            if (catalog.entries[i].is_nd)
+                known = ask(catalog.entries[i].path, function, object, out, room);
         catalog_free(&catalog);
     }
     if (!known && sys_getenv("SOFTND_PROVIDER", path, sizeof path) &&
         text_to_wide(path, wide, SYS_PATH_MAX))
-        known = ask_transport(wide, qp, out);
-    if (!known) strcpy(out, "unknown");
+        known = ask(wide, function, object, out, room);
+    return known;
+}
+
+void ndc_transport(IND2QueuePair *qp, char out[16]) {
+    if (!ask_maker("SoftNdQueryTransport", (IUnknown *)qp, out, 16)) strcpy(out, "unknown");
+}
+
+bool ndc_counters(IUnknown *object, char out[NDC_COUNTERS_BYTES]) {
+    return ask_maker("SoftNdQueryCounters", object, out, NDC_COUNTERS_BYTES);
 }
 
 /* ---- targets ---- */

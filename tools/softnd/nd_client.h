@@ -120,6 +120,9 @@ ULONG ndc_peer_data(IND2Connector *connector, void *buf, ULONG room);
 void ndc_peer_text(IND2Connector *connector, char *out);
 /* "iwarp", "local"; "unknown" for a provider that cannot tell. */
 void ndc_transport(IND2QueuePair *qp, char out[16]);
+#define NDC_COUNTERS_BYTES 6144
+/* As SoftNdQueryCounters; false for a provider that cannot tell. */
+bool ndc_counters(IUnknown *object, char out[NDC_COUNTERS_BYTES]);
 
 /* ---- for client programs: HOST[:PORT] to a connected adapter ---- */
 

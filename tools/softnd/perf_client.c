@@ -287,8 +287,23 @@ static HRESULT hold(struct perf_client *c) {
 
 /* ---- all of it ---- */
 
+void perf_take_counters(struct perf_client *c, IND2Adapter *ad, IND2QueuePair *qp,
+                        IND2CompletionQueue *cq) {
+    IUnknown *const objects[PERF_COUNTED] = { (IUnknown *)ad, (IUnknown *)qp, (IUnknown *)cq };
+    static const char *const names[PERF_COUNTED] = { "adapter", "queue_pair", "completion_queue" };
+    _Static_assert(sizeof c->counted[0].text == NDC_COUNTERS_BYTES, "room for them");
+
+    if (!c->counters) return;
+    for (int i = 0; i < PERF_COUNTED; i++) {
+        if (!objects[i]) continue;
+        c->counted[i].what = names[i];
+        if (!ndc_counters(objects[i], c->counted[i].text)) c->counted[i].text[0] = 0;
+    }
+}
+
 static HRESULT run_connected(struct perf_client *c, const char **why) {
     const struct perf_message bye = { .type = PERF_BYE };
+    bool has_data = c->params.kind != PERF_RATE;
     HRESULT hr;
 
     *why = fit_to_adapter(c);
@@ -303,6 +318,9 @@ static HRESULT run_connected(struct perf_client *c, const char **why) {
             if (SUCCEEDED(hr)) hr = run_sizes(c);
         }
     }
+    if (SUCCEEDED(hr))
+        perf_take_counters(c, c->target.ad.adapter, has_data ? c->lanes[0].end.qps[0].qp : NULL,
+                           has_data ? c->lanes[0].end.cq : NULL);
     for (uint64_t i = 0; i < c->params.threads; i++) {
         struct perf_end *e = &c->lanes[i].end;
         e->stop_is_end = SUCCEEDED(hr);
@@ -331,7 +349,11 @@ static int close_file(const char *path, FILE **file) {
 static int finish(struct perf_client *c) {
     int code;
 
-    if (c->json) perf_print_json(stdout, &c->heading, c->rows, c->row_count);
+    if (c->json)
+        perf_print_json(stdout, &c->heading, c->rows, c->row_count,
+                        c->counters ? c->counted : NULL);
+    else if (c->counters)
+        perf_print_counters(stdout, c->counted);
     if (c->plot_file) perf_print_svg(c->plot_file, &c->heading, c->rows, c->row_count);
     code = close_file(c->plot, &c->plot_file);
     if (close_file(c->samples, &c->samples_file) != EXIT_DONE) code = EXIT_FAILED;

@@ -281,6 +281,7 @@ HRESULT perf_registration_rate(struct perf_client *c, const char **why) {
              (unsigned long long)c->iterations);
     for (size_t i = 0; i < c->size_count && SUCCEEDED(hr); i++)
         hr = measure_size(c, &ad, event, buf, (size_t)c->sizes[i], samples);
+    if (SUCCEEDED(hr)) perf_take_counters(c, ad.adapter, NULL, NULL);
     ndc_adapter_close(&ad);
     sys_pages_free(buf, (size_t)largest);
     if (event) CloseHandle(event);

@@ -219,8 +219,62 @@ static void print_text(FILE *to, const char *name, const char *text) {
     fputs(",\n", to);
 }
 
+/* ---- counters ---- */
+
+/* Calls print for each line "name value unit help"; foreign lines are passed over. */
+static void for_each_counter(const struct perf_counters *c, FILE *to,
+                             void (*print)(FILE *to, size_t i, const char *name, const char *value,
+                                           const char *rest)) {
+    char name[64], value[24], rest[128];
+    const char *end;
+    size_t n = 0;
+
+    for (const char *p = c->text; (end = strchr(p, '\n')) != NULL; p = end + 1)
+        if (sscanf(p, "%63s %23[0-9] %127[^\n]", name, value, rest) == 3)
+            print(to, n++, name, value, rest);
+}
+
+static void print_counter(FILE *to, size_t i, const char *name, const char *value,
+                          const char *rest) {
+    (void)i;
+    fprintf(to, "#   %-20s %20s %s\n", name, value, rest);
+}
+
+static void print_json_counter(FILE *to, size_t i, const char *name, const char *value,
+                               const char *rest) {
+    (void)rest;
+    fputs(i ? ", " : "", to);
+    text_print_json(to, name);
+    fprintf(to, ": %s", value);
+}
+
+void perf_print_counters(FILE *to, const struct perf_counters counters[PERF_COUNTED]) {
+    for (int i = 0; i < PERF_COUNTED; i++) {
+        if (!counters[i].what) continue;
+        fprintf(to, "# counters, %s%s\n", counters[i].what,
+                counters[i].text[0] ? "" : ": this provider does not tell");
+        for_each_counter(&counters[i], to, print_counter);
+    }
+}
+
+static void print_json_counters(FILE *to, const struct perf_counters *counters) {
+    const char *separator = "";
+
+    fputs("  \"counters\": {", to);
+    for (int i = 0; i < PERF_COUNTED; i++) {
+        if (!counters[i].what || !counters[i].text[0]) continue;
+        fputs(separator, to);
+        text_print_json(to, counters[i].what);
+        fputs(": {", to);
+        for_each_counter(&counters[i], to, print_json_counter);
+        fputc('}', to);
+        separator = ", ";
+    }
+    fputs("},\n", to);
+}
+
 void perf_print_json(FILE *to, const struct perf_heading *h, const struct perf_row *rows,
-                     size_t count) {
+                     size_t count, const struct perf_counters *counters) {
     const struct perf_params *p = &h->params;
     static const char *const targets[] = { "poll", "sleep", "busy" };
 
@@ -250,6 +304,7 @@ void perf_print_json(FILE *to, const struct perf_heading *h, const struct perf_r
                 h->idle_cpu_percent);
     fprintf(to, "  \"bidirectional\": %s,\n", p->bidirectional ? "true" : "false");
     fprintf(to, "  \"verified\": %s,\n", p->verify ? "true" : "false");
+    if (counters) print_json_counters(to, counters);
     fputs("  \"rows\": [\n", to);
     for (size_t i = 0; i < count; i++) {
         print_json_row(to, &rows[i]);

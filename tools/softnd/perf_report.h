@@ -23,6 +23,13 @@ struct perf_heading {
     double idle_seconds, idle_cpu_percent; /* with --hold: of this process, connected, no traffic */
 };
 
+/* Of one object, as SoftNdQueryCounters tells them. */
+struct perf_counters {
+    const char *what; /* "queue_pair" */
+    char text[6144];  /* empty: not known */
+};
+#define PERF_COUNTED 3
+
 struct perf_row {
     const char *what; /* "connect", "register"; NULL for messages */
     uint64_t bytes, iterations;
@@ -43,9 +50,12 @@ void perf_print_histogram(FILE *to, const struct perf_row *r);
 void perf_print_csv_heading(FILE *to);
 void perf_print_csv_row(FILE *to, const struct perf_heading *h, const struct perf_row *r);
 
-/* One object. */
+/* After the rows; what is NULL is left out. */
+void perf_print_counters(FILE *to, const struct perf_counters counters[PERF_COUNTED]);
+
+/* One object. counters: NULL, or as above. */
 void perf_print_json(FILE *to, const struct perf_heading *h, const struct perf_row *rows,
-                     size_t count);
+                     size_t count, const struct perf_counters *counters);
 
 /* An SVG picture of the rows over their size: median and 99 % of a latency test, average and peak
  * of a bandwidth test. */

@@ -34,7 +34,7 @@ struct perf_client {
     uint64_t iterations, duration_ns, warmup, hold_ns;
     uint32_t timeout_ms; /* PERF_TIMEOUT_MS, or what the user wants */
     bool inline_given;
-    bool json, csv, histogram, gigabits, progress;
+    bool json, csv, histogram, counters, gigabits, progress;
     const char *plot, *samples; /* files, or NULL */
     const char *host;
     uint16_t port;
@@ -43,6 +43,7 @@ struct perf_client {
     struct ndc_target target;
     FILE *samples_file, *plot_file;
     struct perf_heading heading;
+    struct perf_counters counted[PERF_COUNTED];
     struct perf_row *rows; /* PERF_ROWS_MAX */
     size_t row_count;
 };
@@ -54,6 +55,9 @@ int perf_run_client(struct perf_client *c);
 HRESULT perf_connection_rate(struct perf_client *c);
 /* *why: NULL, or what to say instead of the status. */
 HRESULT perf_registration_rate(struct perf_client *c, const char **why);
+/* Takes the counters of these objects, if the user wants them; NULL: there is none. */
+void perf_take_counters(struct perf_client *c, IND2Adapter *ad, IND2QueuePair *qp,
+                        IND2CompletionQueue *cq);
 /* Prints a row of the table or CSV when it is there. */
 void perf_show_row(struct perf_client *c, const struct perf_row *r);
 

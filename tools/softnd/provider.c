@@ -30,6 +30,15 @@ void nd_unload(struct provider *p) {
     *p = (struct provider){ 0 };
 }
 
+bool nd_transports(const struct provider *p, IND2Adapter *adapter, char *out, ULONG room) {
+    typedef HRESULT(STDMETHODCALLTYPE * query_fn)(IUnknown *, char *, ULONG *);
+    FARPROC f = GetProcAddress(p->module, "SoftNdQueryTransport");
+    query_fn query = NULL;
+
+    memcpy(&query, &f, sizeof query);
+    return query && query((IUnknown *)adapter, out, &room) == ND_SUCCESS;
+}
+
 SOCKET_ADDRESS_LIST *nd_addresses(IND2Provider *nd) {
     SOCKET_ADDRESS_LIST *list = NULL;
     ULONG cb = 0;

@@ -6,6 +6,7 @@
 #ifndef TOOL_PROVIDER_H
 #define TOOL_PROVIDER_H
 
+#include <stdbool.h>
 #include "ndspi.h"
 
 struct provider {
@@ -17,6 +18,9 @@ struct provider {
 const char *nd_load(struct provider *p, const WCHAR *path, const GUID *guid);
 /* Also after a failed load. */
 void nd_unload(struct provider *p);
+/* The transports of an adapter of this provider, as SoftNdQueryTransport; false: it does not say.
+ */
+bool nd_transports(const struct provider *p, IND2Adapter *adapter, char *out, ULONG room);
 /* All its addresses; NULL: it does not say. free() it. */
 SOCKET_ADDRESS_LIST *nd_addresses(IND2Provider *nd);
 

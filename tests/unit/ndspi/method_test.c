@@ -808,6 +808,41 @@ static void extensions_answer_version_and_transport(void) {
     CHECK_EQ(SoftNdQueryTransport((IUnknown *)qp, name, &cb), ND_SUCCESS);
     CHECK_STR(name, "none");
     CHECK_EQ(SoftNdQueryTransport((IUnknown *)qp, name, NULL), ND_INVALID_PARAMETER_3);
+    char all[32];
+    cb = sizeof all;
+    CHECK_EQ(SoftNdQueryTransport((IUnknown *)r.adapter, all, &cb), ND_SUCCESS);
+    CHECK_STR(all, "here there");
+    CHECK_EQ(SoftNdQueryTransport((IUnknown *)cq, all, &cb), ND_INVALID_PARAMETER_1);
+    CHECK_EQ(IND2QueuePair_Release(qp), 0);
+    CHECK_EQ(IND2CompletionQueue_Release(cq), 0);
+    rig_close(&r);
+}
+
+static void extensions_tell_the_counters_of_each_object(void) {
+    struct rig r = rig_open();
+    IND2CompletionQueue *cq = rig_cq(&r);
+    IND2QueuePair *qp = rig_qp(&r, cq);
+    IND2MemoryRegion *mr = rig_region(&r);
+    char text[128] = "xxx";
+    ULONG cb = 10;
+
+    CHECK_EQ(SoftNdQueryCounters((IUnknown *)cq, text, &cb), ND_BUFFER_OVERFLOW);
+    CHECK_STR(text, "xxx");
+    CHECK_EQ(cb, sizeof "entries 7 entries completions queued\n");
+    CHECK_EQ(SoftNdQueryCounters((IUnknown *)cq, NULL, &cb), ND_BUFFER_OVERFLOW);
+    CHECK_EQ(SoftNdQueryCounters((IUnknown *)cq, text, &cb), ND_SUCCESS);
+    CHECK_STR(text, "entries 7 entries completions queued\n");
+    cb = sizeof text;
+    CHECK_EQ(SoftNdQueryCounters((IUnknown *)qp, text, &cb), ND_SUCCESS);
+    CHECK_STR(text, "posted 5 requests initiator requests posted\n"
+                    "failed 0 requests completed with an error\n");
+    cb = sizeof text;
+    CHECK_EQ(SoftNdQueryCounters((IUnknown *)r.adapter, text, &cb), ND_SUCCESS);
+    CHECK_STR(text, "regions 18446744073709551615 regions registrations made\n");
+    CHECK_EQ(SoftNdQueryCounters((IUnknown *)qp, text, NULL), ND_INVALID_PARAMETER_3);
+    CHECK_EQ(SoftNdQueryCounters((IUnknown *)mr, text, &cb), ND_INVALID_PARAMETER_1);
+    CHECK_EQ(SoftNdQueryCounters(NULL, text, &cb), ND_INVALID_PARAMETER_1);
+    CHECK_EQ(IND2MemoryRegion_Release(mr), 0);
     CHECK_EQ(IND2QueuePair_Release(qp), 0);
     CHECK_EQ(IND2CompletionQueue_Release(cq), 0);
     rig_close(&r);
@@ -828,4 +863,5 @@ TEST_MAIN(TEST(address_list_follows_the_size_query),
           TEST(connect_and_accept_check_their_parameters),
           TEST(connect_to_no_address_completes_with_bad_network_name),
           TEST(connector_refusals_are_synchronous), TEST(private_data_is_copied_as_far_as_it_fits),
-          TEST(read_limits_are_optional_outputs), TEST(extensions_answer_version_and_transport))
+          TEST(read_limits_are_optional_outputs), TEST(extensions_answer_version_and_transport),
+          TEST(extensions_tell_the_counters_of_each_object))

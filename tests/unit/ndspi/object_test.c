@@ -214,7 +214,7 @@ static void foreign_objects_are_refused_by_position(void) {
     OVERLAPPED ov = { 0 };
     struct sockaddr_in sa = { .sin_family = AF_INET };
     /* Another vendor's, none, into nowhere, one of ours of another class. */
-    void *bad[] = { &foreign, NULL, nowhere(), r.adapter };
+    void *bad[] = { &foreign, NULL, nowhere(), r.provider };
     for (size_t i = 0; i < SN_ARRAY_LEN(bad); i++) {
         void *b = bad[i], *p = &p;
         CHECK_EQ(make_qp(&r, b, cq, &p), ND_INVALID_PARAMETER_2);
@@ -234,6 +234,7 @@ static void foreign_objects_are_refused_by_position(void) {
         CHECK_EQ(IND2Listener_GetConnectionRequest(l, b, &ov), ND_INVALID_PARAMETER_1);
         ULONG cb = 0;
         CHECK_EQ(SoftNdQueryTransport(b, NULL, &cb), ND_INVALID_PARAMETER_1);
+        CHECK_EQ(SoftNdQueryCounters(b, NULL, &cb), ND_INVALID_PARAMETER_1);
     }
     CHECK_EQ(fake_pending(), 0);
     IND2Listener_Release(l);
