@@ -503,6 +503,7 @@ static void set_owner(struct tp_conn *tc, const struct tp_upcalls *up, void *own
 
 const struct tp_ops iw_ops = {
     .name = "iwarp",
+    .looks = IW_LOOKS,
     .listen = iw_listen,
     .listener_close = iw_listener_close,
     .connect = iw_connect,

@@ -35,6 +35,7 @@ enum {
     IW_BURST_MIN = 4,     /* posts between two arrivals that are many */
     IW_DEPTH_CAP = 128,   /* Reads in flight, each direction */
     IW_HELD_MAX = 65536,  /* bytes read ahead while nothing can be done with them */
+    IW_LOOKS = 4,         /* reads that find nothing in one poll of a tight loop */
 };
 #define IW_CONNECT_NS (20000 * OS_NS_PER_MS) /* TCP connect */
 #define IW_REPORT_NS (1 * OS_NS_PER_MS)      /* a report that found nothing to ride with */

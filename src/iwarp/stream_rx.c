@@ -169,10 +169,25 @@ static bool copy_staged(struct iw_conn *c, uint8_t *dst, const uint8_t *src, siz
     return true;
 }
 
+/* A few bytes of a Send that lie in one segment. False: nothing was done, for whatever reason. */
+static bool place_few(struct iw_conn *c, const uint8_t *p, uint32_t n) {
+    struct iw_rx *rx = &c->rx;
+    if (rx->seg.opcode == RDMAP_WRITE || rx->seg.opcode == RDMAP_READ_RESPONSE || n >= SUM_MIN)
+        return false;
+    const struct tp_sge *s = &rx->recv->sge[rx->recv_at.idx];
+    if (n > s->len - rx->recv_at.off ||
+        !c->up->copy_to(c->qp, s->token, (uint64_t)(uintptr_t)s->addr + rx->recv_at.off, n, p))
+        return false;
+    if (c->crc) rx->crc = sn_crc32c_extend(rx->crc, p, n);
+    placed(rx, n);
+    return true;
+}
+
 /* Payload bytes that are in the staging buffer. */
 static void place_staged(struct iw_conn *c, const uint8_t *p, uint32_t n) {
     struct iw_rx *rx = &c->rx;
     bool body = !rdmap_op_of(rx->seg.opcode)->payload;
+    if (!rx->fault_set && !body && place_few(c, p, n)) return;
     while (n != 0 && !rx->fault_set && !body) {
         struct tp_access acc;
         sn_status st = next_place(c, place_of(rx), rx->seg_off, n, &acc);
@@ -227,7 +242,7 @@ static sn_status begin_send(struct iw_conn *c) {
     return SN_OK;
 }
 
-static void begin_write(struct iw_conn *c) {
+static void begin_write(struct iw_conn *c, size_t have) {
     const struct rdmap_segment *seg = &c->rx.seg;
     struct tp_access acc;
     if (seg->payload_len == 0) return; /* RFC 5041 section 5.2: nothing to check */
@@ -235,6 +250,7 @@ static void begin_write(struct iw_conn *c) {
         refuse(c, RDMAP_FAULT_WRITE_WRAP, SN_E_WIRE);
         return;
     }
+    if (have >= seg->payload_len) return; /* placing it, which is next, finds out the same */
     sn_status st =
         c->up->access(c->qp, seg->stag, seg->to, seg->payload_len, TP_REMOTE_WRITE, &acc);
     if (st != SN_OK)
@@ -272,8 +288,9 @@ static void begin_response(struct iw_conn *c) {
         refuse(c, RDMAP_FAULT_RESPONSE_BOUNDS, SN_E_WIRE);
 }
 
-/* SN_E_AGAIN: a Send has to wait for a receive. Faults are noted in rx. */
-static sn_status begin_segment(struct iw_conn *c) {
+/* have: bytes that were read behind the head. SN_E_AGAIN: a Send has to wait for a receive. Faults
+ * are noted in rx. */
+static sn_status begin_segment(struct iw_conn *c, size_t have) {
     switch (c->rx.seg.opcode) {
     case RDMAP_SEND:
     case RDMAP_SEND_INV:
@@ -281,7 +298,7 @@ static sn_status begin_segment(struct iw_conn *c) {
     case RDMAP_SEND_SE_INV:
         return begin_send(c);
     case RDMAP_WRITE:
-        begin_write(c);
+        begin_write(c, have);
         return SN_OK;
     case RDMAP_READ_RESPONSE:
         begin_response(c);
@@ -701,7 +718,7 @@ static void consume(struct iw_conn *c, const uint8_t *p, size_t n) {
                 break;
             }
             if (!take_head(c, &p, &n)) return;
-            if (!rx->fault_set && begin_segment(c) == SN_E_AGAIN) {
+            if (!rx->fault_set && begin_segment(c, n) == SN_E_AGAIN) {
                 stall(c, p, n);
                 return;
             }
@@ -893,7 +910,7 @@ bool iw_rx_progress(struct iw_conn *c) {
 void iw_rx_resume(struct iw_conn *c) {
     struct iw_rx *rx = &c->rx;
     if (!os_u32_load_relaxed(&rx->stalled) || !running(c)) return;
-    if (begin_segment(c) == SN_E_AGAIN) return;
+    if (begin_segment(c, 0) == SN_E_AGAIN) return;
     os_u32_store_relaxed(&rx->stalled, 0);
     enter_payload(rx);
     iw_disarm(c, &c->timer);

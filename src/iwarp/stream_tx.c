@@ -901,24 +901,13 @@ static bool is_small(const struct iw_conn *c, const struct tp_request *req) {
 }
 
 static bool gather(struct iw_conn *c, const struct tp_request *req, uint8_t *dst) {
-    if (req->flags & TP_F_INLINE) {
-        memcpy(dst, req->inline_data, req->length);
-        return true;
-    }
+    if (req->flags & TP_F_INLINE) return os_guarded_copy(dst, req->inline_data, req->length);
     for (uint32_t i = 0; i < req->sge_count; i++) {
         const struct tp_sge *s = &req->sge[i];
-        for (uint32_t off = 0; off < s->len;) {
-            struct tp_access acc;
-            if (c->up->access(c->qp, s->token, (uint64_t)(uintptr_t)s->addr + off, s->len - off,
-                              TP_LOCAL_READ, &acc) != SN_OK)
-                return false;
-            uint32_t m = (uint32_t)SN_MIN((size_t)(s->len - off), acc.len);
-            bool good = os_guarded_copy(dst, acc.ptr, m);
-            c->up->access_end(&acc);
-            if (!good) return false;
-            dst += m;
-            off += m;
-        }
+        if (s->len != 0 &&
+            c->up->copy_from(c->qp, s->token, (uint64_t)(uintptr_t)s->addr, s->len, dst) != SN_OK)
+            return false;
+        dst += s->len;
     }
     return true;
 }

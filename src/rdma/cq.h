@@ -21,7 +21,9 @@ enum {
     RD_CQ_PROGRESS_EVERY = 16,
     /* Polls of a queue with several members that look at the most recent one only, at most: asking
      * the system for all costs more than looking at one, but the others must not wait long. */
-    RD_CQ_SKIP_MAX = 7
+    RD_CQ_SKIP_MAX = 7,
+    /* os_ticks between two empty polls of a tight loop: some 0.5 us. */
+    RD_CQ_TIGHT = 1500
 };
 
 struct rd_cq_entry {
@@ -45,8 +47,9 @@ struct rd_cq {
     struct rd_adapter *ad;
     os_lock poll_lock;        /* rank POLL: who makes progress for this queue */
     struct tp_hot hot;        /* [poll_lock] */
-    uint32_t empty_polls;     /* [poll_lock] */
+    uint32_t since_others;    /* [poll_lock] looks at the only member since one at all sockets */
     uint32_t skip, skip_next; /* [poll_lock] polls until all members are looked at; after that */
+    uint64_t left_ticks;      /* [poll_lock] when the last poll that found nothing ended */
     os_atomic_u32 full_polls; /* a lost count is harmless */
 
     os_lock lock;                    /* rank CQ */

@@ -247,8 +247,8 @@ void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t r
         make_hot(eng, hot);
 }
 
-void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, bool did) {
-    uint32_t count = did ? WORK_COUNTS : 1;
+void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, uint32_t looks) {
+    uint32_t count = looks == 0 ? WORK_COUNTS : looks;
     if (count_if_hot(eng, hot, count)) return;
     if (hot->empty_streak == 0) hot->since_ns = os_now_ns();
     hot->empty_streak += count;

@@ -36,9 +36,10 @@ struct tp_hot {
     os_atomic_u32 full_streak; /* results since full_since_ns */
     os_atomic_u64 full_since_ns;
 };
-/* The queue was polled and nothing lay in it; did: something was read, a message or a part of one.
- * Counts, may make it hot. One thread at a time. */
-void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, bool did);
+/* The queue was polled and nothing lay in it. looks: its connection was looked at so often, and
+ * nothing came; 0: something was read, a message or a part of one. Counts, may make it hot. One
+ * thread at a time. */
+void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, uint32_t looks);
 /* It was polled and gave so many results: a hot queue stays hot, and one that gives often, without
  * being armed in between, becomes hot. Any thread. */
 void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results);

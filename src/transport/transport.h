@@ -204,6 +204,9 @@ struct tp_setup {
 
 struct tp_ops {
     const char *name; /* "iwarp", "local" */
+    /* A poll is a system call: how often to poll at most before the application, which polls in a
+     * tight loop, is asked to again. 0 or 1: once. */
+    uint32_t looks;
 
     /* Starts listening on a port bound with tp_port_bind, which stays the caller's and must outlive
      * the listener. backlog: connections in the handshake plus handed up and not yet answered is

@@ -237,44 +237,72 @@ static SN_COLD sn_status stream_status(int e) {
 }
 
 /* The system calls themselves: the C library's functions are cancellation points, which costs on
- * each call, and sanitizers would check memory that the kernel alone may judge. */
+ * each call, and sanitizers would check memory that the kernel alone may judge. In line, because
+ * its syscall() and errno lie in pages of their own, whose translations some machines forget in
+ * each call. The result, or below 0 the error's number. */
+static inline long call(long number, os_sock s, const void *p, size_t n, int flags) {
+#if defined(__x86_64__) && defined(__LP64__)
+    long result;
+    register long r10 __asm__("r10") = flags;
+    register long r8 __asm__("r8") = 0;
+    register long r9 __asm__("r9") = 0;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"((long)s), "S"(p), "d"(n), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+#else
+    long result = syscall(number, (int)s, p, n, flags, NULL, NULL);
+    return result < 0 ? -errno : result;
+#endif
+}
+
+/* Not even the call of a function where there is nothing to inject. */
+static inline bool fails(void) {
+#if defined(SN_FAULT_INJECTION)
+    return os_fault_hit(OS_FAULT_SYSCALL);
+#else
+    return false;
+#endif
+}
+
 sn_status os_sock_readv(os_sock s, const struct os_iov *iov, size_t count, size_t *got) {
     *got = 0;
-    ssize_t n;
+    long n;
     do {
-        if (inject(ECONNRESET)) {
-            n = -1;
+        if (fails()) {
+            n = -ECONNRESET;
         } else if (count == 1) {
-            n = syscall(SYS_recvfrom, (int)s, iov->base, iov->len, 0, NULL, NULL);
+            n = call(SYS_recvfrom, s, iov->base, iov->len, 0);
         } else {
             struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
                                   .msg_iovlen = SN_MIN(count, (size_t)OS_IOV_MAX) };
-            n = syscall(SYS_recvmsg, (int)s, &msg, 0);
+            n = call(SYS_recvmsg, s, &msg, 0, 0);
         }
-    } while (n < 0 && errno == EINTR);
+    } while (SN_UNLIKELY(n == -EINTR));
     if (n > 0) {
         *got = (size_t)n;
         return SN_OK;
     }
     if (n == 0) return total_len(iov, SN_MIN(count, (size_t)OS_IOV_MAX)) ? SN_E_EOF : SN_E_PARAM;
-    return stream_status(errno);
+    return n == -EAGAIN ? SN_E_AGAIN : stream_status((int)-n);
 }
 
 sn_status os_sock_writev(os_sock s, const struct os_iov *iov, size_t count, size_t *put) {
     *put = 0;
-    ssize_t n;
+    long n;
     do {
-        if (inject(ECONNRESET)) {
-            n = -1;
+        if (fails()) {
+            n = -ECONNRESET;
         } else if (count == 1) {
-            n = syscall(SYS_sendto, (int)s, iov->base, iov->len, MSG_NOSIGNAL, NULL, 0);
+            n = call(SYS_sendto, s, iov->base, iov->len, MSG_NOSIGNAL);
         } else {
             struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
                                   .msg_iovlen = SN_MIN(count, (size_t)OS_IOV_MAX) };
-            n = syscall(SYS_sendmsg, (int)s, &msg, MSG_NOSIGNAL);
+            n = call(SYS_sendmsg, s, &msg, MSG_NOSIGNAL, 0);
         }
-    } while (n < 0 && errno == EINTR);
-    if (n < 0) return stream_status(errno);
+    } while (SN_UNLIKELY(n == -EINTR));
+    if (n < 0) return stream_status((int)-n);
     *put = (size_t)n;
     return SN_OK;
 }

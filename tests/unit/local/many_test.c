@@ -109,8 +109,8 @@ static void step_poll(struct crowd *w) {
     w->b[i].conn->ops->poll(w->b[i].conn);
     tp_engine_progress(w->eng_a);
     tp_engine_progress(w->eng_b);
-    tp_engine_polled(w->eng_a, &hot_a, false);
-    tp_engine_polled(w->eng_b, &hot_b, false);
+    tp_engine_polled(w->eng_a, &hot_a, 1);
+    tp_engine_polled(w->eng_b, &hot_b, 1);
 }
 
 static void exchanges_without_polling_are_all_noticed(void) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Completion queues: notifications, capacity, overrun, resize, and who makes progress.
  */
+#include "os/prim/clock.h"
 #include "os/prim/thread.h"
 #include "rdma/cq.h"
 #include "rig.h"
@@ -464,6 +465,31 @@ static void poll_with_one_pair_polls_its_connection(void) {
     rig_down(&r);
 }
 
+static uint32_t looks_of_one_poll(struct rig *r) {
+    uint32_t polls = os_u32_load_relaxed(&r->cb->polls);
+    CHECK_EQ(rd_cq_poll(r->b.cq, NULL, 0), 0);
+    return os_u32_load_relaxed(&r->cb->polls) - polls;
+}
+
+static void poll_of_a_tight_loop_looks_as_often_as_the_transport_says(void) {
+    struct rig r;
+    rig_up(&r);
+    struct tp_ops ops = *r.cb->base.ops;
+    ops.looks = 4;
+    r.cb->base.ops = &ops;
+    for (int i = 0; i < 10; i++) {
+        uint64_t since = os_ticks();
+        while (os_ticks() - since <= RD_CQ_TIGHT) /* the application does something else */
+            ;
+        CHECK_EQ(looks_of_one_poll(&r), 1);
+    }
+    uint32_t looks = 1;
+    for (int i = 0; i < 100000 && looks == 1; i++) /* this thread may lose its processor */
+        looks = looks_of_one_poll(&r);
+    CHECK_EQ(looks, 4);
+    rig_down(&r);
+}
+
 static void poll_that_finds_an_entry_makes_no_progress(void) {
     struct rig r;
     rig_up(&r);
@@ -554,6 +580,7 @@ TEST_MAIN(TEST(create_depth_outside_limits_is_refused), TEST(poll_asks_for_nothi
           TEST(resize_below_the_number_queued_changes_nothing),
           TEST(resize_keeps_notification_state), TEST(one_pair_on_two_queues_separates_completions),
           TEST(poll_with_one_pair_polls_its_connection),
+          TEST(poll_of_a_tight_loop_looks_as_often_as_the_transport_says),
           TEST(poll_that_finds_an_entry_makes_no_progress),
           TEST(poll_without_or_with_several_pairs_serves_the_engine),
           TEST(reports_are_flushed_once_after_deliveries),

@@ -601,9 +601,9 @@ void tp_engine_destroy(struct tp_engine *eng) {
     os_free(eng);
 }
 
-void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, bool did) {
+void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, uint32_t looks) {
     (void)eng;
-    (void)did;
+    (void)looks;
     hot->empty_streak++;
     os_u32_fetch_add_relaxed(&fake.empty_calls, 1);
 }

@@ -71,7 +71,7 @@ static void spin_ns(uint64_t ns) {
 static void poll_until_hot(struct tp_engine *eng, struct tp_hot *hot) {
     uint64_t end = os_now_ns() + LIMIT_NS;
     while (!is_hot(hot)) {
-        tp_engine_polled(eng, hot, false);
+        tp_engine_polled(eng, hot, 1);
         CHECK(os_now_ns() < end);
     }
 }
@@ -113,7 +113,7 @@ static void polls_with_time_between_leave_it_cold(void) {
     struct tp_hot hot = { 0 };
     CHECK_EQ(tp_engine_create(&eng), SN_OK);
     for (int i = 0; i < 500; i++) {
-        tp_engine_polled(eng, &hot, false);
+        tp_engine_polled(eng, &hot, 1);
         spin_ns(10000);
         CHECK(!is_hot(&hot));
     }
@@ -127,14 +127,14 @@ static void polls_that_read_a_stream_make_a_queue_hot(void) {
     CHECK_EQ(tp_engine_create(&eng), SN_OK);
     uint64_t end = os_now_ns() + LIMIT_NS;
     while (!is_hot(&hot)) {
-        tp_engine_polled(eng, &hot, true);
+        tp_engine_polled(eng, &hot, 0);
         spin_ns(20000);
         CHECK(os_now_ns() < end);
     }
     tp_engine_cool(eng, &hot);
     /* Reads, and then waits, again and again. */
     for (int i = 0; i < 500; i++) {
-        tp_engine_polled(eng, &hot, true);
+        tp_engine_polled(eng, &hot, 0);
         CHECK(!is_hot(&hot));
         tp_engine_cool(eng, &hot);
     }
@@ -149,9 +149,9 @@ static void slow_ping_pong_makes_a_queue_hot(void) {
     uint64_t end = os_now_ns() + LIMIT_NS;
     while (!is_hot(&hot)) {
         for (int i = 0; i < 3; i++)
-            tp_engine_polled(eng, &hot, false);
+            tp_engine_polled(eng, &hot, 1);
         spin_ns(84000);
-        tp_engine_polled(eng, &hot, true);
+        tp_engine_polled(eng, &hot, 0);
         CHECK(os_now_ns() < end);
     }
     tp_engine_cool(eng, &hot);
@@ -169,7 +169,7 @@ static void rare_polls_give_the_engine_back(void) {
     bell_ring(&bell);
     uint64_t end = os_now_ns() + LIMIT_NS;
     while (!os_u32_load_acquire(&bell.seen)) {
-        tp_engine_polled(eng, &hot, false);
+        tp_engine_polled(eng, &hot, 1);
         spin_ns(200000);
         CHECK(os_now_ns() < end);
     }
