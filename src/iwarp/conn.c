@@ -299,6 +299,13 @@ static void after_rx(struct iw_conn *c, bool from_engine) {
     iw_settle_locked(c);
 }
 
+/* tx_lock held, after a call of the application sent what it could. */
+static void count_work(struct iw_conn *c) {
+    if (SN_LIKELY(c->tx.busy_ns == 0)) return;
+    tp_engine_worked(c->eng, c->tx.busy_ns);
+    c->tx.busy_ns = 0;
+}
+
 static void ready_stream(struct iw_conn *c, uint32_t events) {
     bool stalled = os_u32_load_relaxed(&c->rx.stalled);
     if (stalled)
@@ -308,6 +315,7 @@ static void ready_stream(struct iw_conn *c, uint32_t events) {
     os_lock_enter(&c->tx_lock);
     if (stalled && (events & OS_POLL_HUP)) iw_fail(c, SN_E_PEER_GONE, NULL, NULL);
     after_rx(c, true);
+    c->tx.busy_ns = 0; /* not the application's */
     os_lock_leave(&c->tx_lock);
 }
 
@@ -355,6 +363,7 @@ static bool poll(struct tp_conn *tc) {
             os_lock_enter(&c->tx_lock);
             if (report) c->report_now = true;
             after_rx(c, false);
+            count_work(c);
             os_lock_leave(&c->tx_lock);
         }
     }
@@ -379,6 +388,7 @@ static void post_send(struct tp_conn *tc) {
     if (iw_state(c) != IW_OPEN) return;
     os_lock_enter(&c->tx_lock);
     if (!os_u32_load_relaxed(&c->tx.blocked) && !iw_tx_defer(c)) iw_tx_progress(c);
+    count_work(c);
     bool failed = c->tx.failed;
     os_lock_leave(&c->tx_lock);
     settle(c, failed);

@@ -105,6 +105,7 @@ struct iw_tx { /* [tx_lock] */
     uint32_t irq_cap, irq_head, irq_count;
     uint32_t mulpdu;
     os_atomic_u32 blocked; /* [tx_lock for writes] the socket was full */
+    uint64_t busy_ns;      /* spent in sending much, not yet told to the engine */
     bool shut;             /* FIN sent */
     struct mpa_markers markers;
     bool failed; /* to be carried out by iw_settle */
@@ -139,11 +140,13 @@ struct iw_rx { /* [rx_lock] */
     os_atomic_u32 stalled;                     /* a Send waits for a receive */
     bool fault_set;                            /* this FPDU is refused, once its CRC is known */
     struct rdmap_fault fault;
-    sn_status fault_status; /* what the connection ends with */
-    bool eof;               /* the peer's FIN was read */
-    bool much;              /* the last turn brought more than a few small messages */
-    bool streams;           /* it was part of a long stream */
-    uint8_t *held;          /* bytes read but not looked at: before complete(), or while stalled */
+    sn_status fault_status;    /* what the connection ends with */
+    bool eof;                  /* the peer's FIN was read */
+    bool much;                 /* the last turn brought more than a few small messages */
+    bool streams;              /* it was part of a long stream */
+    bool misled;               /* what was foretold of this message was not so */
+    struct mpa_foretold ahead; /* what follows the last FPDU, if its sender said so */
+    uint8_t *held; /* bytes read but not looked at: before complete(), or while stalled */
     size_t held_len;
     uint8_t *bounce; /* payload on its way into place, see stream_rx.c; NULL until first needed */
     uint8_t mark[RDMAP_HEAD_TAGGED - 4]; /* how a report of a SoftND peer begins, up to its count */
@@ -210,6 +213,11 @@ static inline enum iw_peer iw_peer(const struct iw_conn *c) {
 }
 static inline struct iw_conn *iw_conn_of(struct tp_conn *c) {
     return SN_CONTAINER(c, struct iw_conn, base);
+}
+
+/* True if what follows an FPDU is told with it, see mpa_foretold. */
+static inline bool iw_foretells(const struct iw_conn *c) {
+    return iw_peer(c) == IW_PEER_SOFTND && !c->crc && !c->tx_markers;
 }
 
 /* The socket, with the capture looking on if there is one. */

@@ -137,6 +137,23 @@ static inline uint32_t mpa_crc_unpack(const uint8_t *src) {
  * `state` is the running CRC over ULPDU_Length and ULPDU; with crc_on false the field is 0. */
 size_t mpa_trailer_pack(uint8_t *dst, size_t ulpdu_len, uint32_t state, bool crc_on);
 
+/* What follows an FPDU of a message: `count` FPDUs with `size` octets of payload each, the last of
+ * them the message's last. Nobody looks at the CRC field while the CRC is off, so between two
+ * SoftND peers it says that; all zero: nothing is said. */
+struct mpa_foretold {
+    uint16_t size, count; /* a count of 65535: at least as many */
+};
+static inline void mpa_foretold_pack(uint8_t *crc_field, struct mpa_foretold f) {
+    crc_field[0] = (uint8_t)(f.size >> 8);
+    crc_field[1] = (uint8_t)f.size;
+    crc_field[2] = (uint8_t)(f.count >> 8);
+    crc_field[3] = (uint8_t)f.count;
+}
+static inline struct mpa_foretold mpa_foretold_unpack(const uint8_t *crc_field) {
+    return (struct mpa_foretold){ .size = (uint16_t)((crc_field[0] << 8) | crc_field[1]),
+                                  .count = (uint16_t)((crc_field[2] << 8) | crc_field[3]) };
+}
+
 /* True if the trailer (mpa_pad + 4 octets) fits the running CRC over ULPDU_Length and ULPDU. */
 bool mpa_trailer_good(const uint8_t *trailer, size_t ulpdu_len, uint32_t state);
 

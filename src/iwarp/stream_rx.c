@@ -23,8 +23,11 @@ enum {
     DIRECT_MIN = 1024,    /* payload worth a place of its own in the vector */
     MARK_LEN = RDMAP_HEAD_TAGGED + MPA_CRC_LEN, /* a report, which needs no PAD */
     DIRECT_PIECES = 8,                          /* segments of a scatter list in one read */
-    BURST_BYTES = 1024 * 1024,                  /* then others get their turn */
-    LONG_TURN = 32 * 1024 /* a turn with as many bytes is part of a long stream */
+    AHEAD_FPDUS = 4,                            /* FPDUs foreseen in one read ... */
+    AHEAD_MIN = 8192,                           /* ... if this much payload is in each */
+    AHEAD_IOV = 32,
+    BURST_BYTES = 1024 * 1024, /* then others get their turn */
+    LONG_TURN = 32 * 1024      /* a turn with as many bytes is part of a long stream */
 };
 
 /* ---- faults ---- */
@@ -522,6 +525,16 @@ static void open_stream(struct iw_conn *c) {
     os_lock_leave(&c->tx_lock);
 }
 
+/* What the sender says of the rest of its message. */
+static void note_ahead(struct iw_conn *c, const uint8_t *trail) {
+    struct iw_rx *rx = &c->rx;
+    rx->ahead = (struct mpa_foretold){ 0 };
+    if (rx->seg.last)
+        rx->misled = false;
+    else if (!c->crc && iw_peer(c) == IW_PEER_SOFTND)
+        rx->ahead = mpa_foretold_unpack(trail + mpa_pad(rx->ulpdu_len));
+}
+
 static void end_segment(struct iw_conn *c, const uint8_t *trail) {
     struct iw_rx *rx = &c->rx;
     rx->phase = IW_RX_HEAD;
@@ -542,6 +555,7 @@ static void end_segment(struct iw_conn *c, const uint8_t *trail) {
         iw_peer_decided(c, IW_PEER_FOREIGN);
         os_lock_leave(&c->tx_lock);
     }
+    note_ahead(c, trail);
     switch (rx->seg.opcode) {
     case RDMAP_WRITE:
         end_write(c);
@@ -665,14 +679,19 @@ sn_status iw_rx_hold_more(struct iw_conn *c) {
     return SN_OK;
 }
 
+/* The stream cannot go on, by no fault of the peer. */
+static void fail_here(struct iw_conn *c, sn_status st) {
+    struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_LOCAL_STREAM);
+    fail_with_fault(c, st, &f);
+}
+
 /* A Send has to wait; the rest of what was read waits behind it. */
 static void stall(struct iw_conn *c, const uint8_t *p, size_t n) {
     struct iw_rx *rx = &c->rx;
     if (n != 0) {
         uint8_t *room = held_room(rx, n);
         if (!room) {
-            struct rdmap_fault f = rdmap_fault_make(RDMAP_FAULT_LOCAL_STREAM);
-            fail_with_fault(c, SN_E_NOMEM, &f);
+            fail_here(c, SN_E_NOMEM);
             return;
         }
         memcpy(room, p, n);
@@ -881,6 +900,211 @@ static SN_NOINLINE bool read_much(struct iw_conn *c, size_t *budget) {
     return read_some(c, budget, stage, sizeof stage);
 }
 
+/* ---- reading ahead ---- */
+
+/* An FPDU that is foreseen: what lies in front of its payload, and where that goes. */
+struct foreseen {
+    uint8_t gap[MPA_TRAILER_MAX + RDMAP_HEAD_UNTAGGED]; /* the trailer before it, and its head */
+    uint8_t head[RDMAP_HEAD_UNTAGGED];                  /* how that is to read */
+    uint32_t trail_len, gap_len, payload;
+    size_t iov; /* the gap's, which its places follow */
+};
+
+struct ahead {
+    struct os_iov iov[AHEAD_IOV];
+    struct tp_access acc[AHEAD_IOV];
+    size_t iov_count, acc_count;
+    uint32_t present; /* payload of the present FPDU */
+    size_t count;     /* of those foreseen */
+    struct foreseen fpdu[AHEAD_FPDUS];
+    uint8_t stage[STAGE_SMALL];
+};
+
+/* How the message goes on behind the present FPDU: `bytes` of payload, `size` in each FPDU but
+ * perhaps the last. A SoftND peer has said so. Of the answer to a Read the length is known, and
+ * that others cut it evenly is worth a try. Nothing but where to read to depends on it. */
+static bool foresee(const struct iw_conn *c, uint32_t *size, uint32_t *bytes) {
+    const struct iw_rx *rx = &c->rx;
+    if (c->crc || rx->misled || !wants_direct(rx) || rx->seg.last) return false;
+    *size = rx->seg.payload_len;
+    if (*size < AHEAD_MIN) return false;
+    if (iw_peer(c) == IW_PEER_SOFTND) {
+        if (rx->ahead.count < 2 || rx->ahead.size != *size) return false;
+        *bytes = *size * (rx->ahead.count - 1u);
+        return true;
+    }
+    if (rx->seg.opcode != RDMAP_READ_RESPONSE) return false;
+    *bytes = rx->read->length - rx->read->tp_u32[0] - *size;
+    return true;
+}
+
+/* Payload that what is being received can still take behind the present segment, at most. */
+static uint32_t room_ahead(const struct iw_rx *rx) {
+    switch (rx->seg.opcode) {
+    case RDMAP_WRITE:
+        return UINT32_MAX; /* the region's bounds tell */
+    case RDMAP_READ_RESPONSE:
+        return rx->read->length - rx->read->tp_u32[0] - rx->seg.payload_len;
+    default:
+        return rx->recv->length - rx->recv_len - rx->seg.payload_len;
+    }
+}
+
+/* Places for len bytes, off behind where the present segment begins. False, and none, if not all of
+ * them have one. */
+static bool places_ahead(struct iw_conn *c, struct ahead *a, struct iw_place *at, uint32_t off,
+                         uint32_t len) {
+    const size_t old_iov = a->iov_count, old_acc = a->acc_count;
+    while (len != 0) {
+        struct tp_access *acc = &a->acc[a->acc_count];
+        if (a->iov_count == AHEAD_IOV - 1 || next_place(c, at, off, len, acc) != SN_OK) {
+            a->iov_count = old_iov;
+            while (a->acc_count > old_acc)
+                c->up->access_end(&a->acc[--a->acc_count]);
+            return false;
+        }
+        uint32_t m = (uint32_t)SN_MIN((size_t)len, acc->len);
+        a->acc_count++;
+        a->iov[a->iov_count++] = (struct os_iov){ acc->ptr, m };
+        move_place(&c->rx, at, m);
+        off += m;
+        len -= m;
+    }
+    return true;
+}
+
+/* Foresees one more FPDU, `off` behind where the present segment begins, behind one with a ULPDU of
+ * this length. */
+static bool add_foreseen(struct iw_conn *c, struct ahead *a, struct iw_place *at, uint32_t off,
+                         uint32_t payload, bool last, uint32_t ulpdu_len) {
+    const struct rdmap_segment *seg = &c->rx.seg;
+    struct foreseen *f = &a->fpdu[a->count];
+    if (a->count == AHEAD_FPDUS || a->iov_count >= AHEAD_IOV - 2) return false;
+    size_t head_len = seg->tagged ? rdmap_tagged_pack(f->head, seg->opcode, last, seg->stag,
+                                                      seg->to + off, payload)
+                                  : rdmap_send_pack(f->head, seg->opcode, last, seg->stag, seg->msn,
+                                                    seg->mo + off, payload);
+    f->trail_len = (uint32_t)mpa_pad(ulpdu_len) + MPA_CRC_LEN;
+    f->gap_len = f->trail_len + (uint32_t)head_len;
+    f->payload = payload;
+    f->iov = a->iov_count;
+    a->iov[a->iov_count++] = (struct os_iov){ f->gap, f->gap_len };
+    if (!places_ahead(c, a, at, off, payload)) {
+        a->iov_count--;
+        return false;
+    }
+    a->count++;
+    return true;
+}
+
+/* Places for what is left of the present FPDU, and for as many that follow as have one. False if
+ * the present one has none for all of it. */
+static bool plan_ahead(struct iw_conn *c, struct ahead *a, uint32_t size, uint32_t bytes) {
+    const struct iw_rx *rx = &c->rx;
+    struct iw_place at = *place_of(&c->rx);
+    uint32_t off = rx->seg.payload_len, ulpdu_len = rx->ulpdu_len;
+    a->iov_count = a->acc_count = a->count = 0;
+    a->present = off - rx->seg_off;
+    if (!places_ahead(c, a, &at, rx->seg_off, a->present)) return false;
+    bytes = SN_MIN(bytes, room_ahead(rx));
+    while (bytes != 0) {
+        uint32_t payload = SN_MIN(size, bytes);
+        if (!add_foreseen(c, a, &at, off, payload, payload == bytes, ulpdu_len)) break;
+        ulpdu_len = rx->seg.header_len + payload;
+        off += payload;
+        bytes -= payload;
+    }
+    a->iov[a->iov_count++] = (struct os_iov){ a->stage, sizeof a->stage };
+    return true;
+}
+
+/* Payload that lies in the places from v on: counted. What a refused segment brings is, too. */
+static void account_ahead(struct iw_conn *c, const struct os_iov *v, size_t bytes) {
+    struct iw_rx *rx = &c->rx;
+    for (; bytes != 0; v++) {
+        size_t m = SN_MIN(bytes, v->len);
+        if (rx->fault_set)
+            rx->seg_off += (uint32_t)m;
+        else
+            placed(rx, (uint32_t)m);
+        bytes -= m;
+    }
+    if (rx->seg_off == rx->seg.payload_len) rx->phase = IW_RX_TRAILER;
+}
+
+/* Bytes of the stream that were read into the pieces from v on, where they do not belong. */
+static uint8_t *take_back(const struct os_iov *v, size_t bytes, sn_status *st) {
+    uint8_t *copy = os_zalloc(bytes), *p = copy;
+    *st = copy ? SN_OK : SN_E_NOMEM;
+    for (; *st == SN_OK && bytes != 0; v++) {
+        size_t m = SN_MIN(bytes, v->len);
+        if (!os_guarded_copy(p, v->base, m)) *st = SN_E_FAULT;
+        p += m;
+        bytes -= m;
+    }
+    return copy;
+}
+
+/* What a read brought is looked at in the order of the stream, as ever; only payload whose head is
+ * as foreseen is in its place already. Nothing of the application is held meanwhile. */
+static void took_ahead(struct iw_conn *c, struct ahead *a, size_t got) {
+    struct iw_rx *rx = &c->rx;
+    size_t good = 0, now = SN_MIN(got, (size_t)a->present), left = got - now;
+    const struct foreseen *f = a->fpdu;
+    for (; good < a->count && left >= f->gap_len; good++, f++) {
+        if (memcmp(f->gap + f->trail_len, f->head, f->gap_len - f->trail_len) != 0) break;
+        left -= f->gap_len;
+        left -= SN_MIN(left, (size_t)f->payload);
+    }
+    uint8_t *copy = NULL;
+    sn_status st = SN_OK;
+    bool misled = good < a->count && left >= f->gap_len;
+    if (misled) copy = take_back(&a->iov[f->iov], left, &st);
+    while (a->acc_count != 0)
+        c->up->access_end(&a->acc[--a->acc_count]);
+
+    account_ahead(c, a->iov, now);
+    got -= now;
+    for (f = a->fpdu; f < a->fpdu + good; f++) {
+        consume(c, f->gap, f->gap_len);
+        if (!running(c)) break;
+        SN_ASSERT(rx->phase == IW_RX_PAYLOAD && rx->seg_off == 0); /* its head was compared */
+        now = SN_MIN(got - f->gap_len, (size_t)f->payload);
+        account_ahead(c, &a->iov[f->iov + 1], now);
+        got -= f->gap_len + now;
+    }
+    if (misled) rx->misled = true;
+    if (misled && st == SN_OK)
+        consume(c, copy, left);
+    else if (misled && running(c))
+        fail_here(c, st);
+    else
+        consume(c, good < a->count ? f->gap : a->stage, left);
+    os_free(copy);
+}
+
+/* One read of several FPDUs, each into its place. False when there is no more for now. */
+static SN_NOINLINE bool read_ahead(struct iw_conn *c, size_t *budget, uint32_t size,
+                                   uint32_t bytes) {
+    struct ahead a;
+    size_t got = 0;
+    if (!plan_ahead(c, &a, size, bytes)) return read_much(c, budget);
+    sn_status st = iw_conn_readv(c, a.iov, a.iov_count, &got);
+    if (st == SN_OK) {
+        took_ahead(c, &a, got);
+        *budget -= SN_MIN(*budget, got);
+        return got >= LONG_TURN;
+    }
+    while (a.acc_count != 0)
+        c->up->access_end(&a.acc[--a.acc_count]);
+    if (st == SN_E_FAULT) {
+        c->rx.misled = true; /* the ordinary way finds out whose place it was */
+        return true;
+    }
+    if (st != SN_E_AGAIN) stream_ended(c, st);
+    return false;
+}
+
 bool iw_rx_progress(struct iw_conn *c) {
     size_t budget = BURST_BYTES;
     struct iw_rx *rx = &c->rx;
@@ -895,7 +1119,10 @@ bool iw_rx_progress(struct iw_conn *c) {
             os_free(held);
             continue;
         }
-        bool more = rx->much ? read_much(c, &budget) : read_little(c, &budget);
+        uint32_t size, bytes;
+        bool more = !rx->much                   ? read_little(c, &budget)
+                    : foresee(c, &size, &bytes) ? read_ahead(c, &budget, size, bytes)
+                                                : read_much(c, &budget);
         if (!more) break;
         rx->much = true;
     }

@@ -21,6 +21,7 @@ enum {
     SMALL_ROOM = COPY_MAX + 2 * (RDMAP_HEAD_MAX + MPA_TRAILER_MAX), /* for one, and a report */
     SCRATCH = 12288, /* heads, trailers and copied payloads of a batch */
     BOUNCE_BYTES = 128 * 1024,
+    LONG_CALL = 64 * 1024,   /* a call with as many bytes takes its time */
     BURST_CALLS = 8,         /* then receiving gets its turn */
     BIG_MULPDU = 63488 + 18, /* towards another SoftND: 15.5 pages of 4 KiB to an FPDU */
 };
@@ -475,6 +476,22 @@ static size_t pack_head(const struct tp_request *req, uint32_t msn, uint32_t off
                            payload);
 }
 
+/* How much payload the next FPDU of a message takes. Where it is told what follows, the odd one is
+ * the first, so that it is told early and all that follow are the same. */
+static uint32_t cut(const struct iw_conn *c, uint32_t left, uint32_t room) {
+    if (left <= room) return left;
+    return iw_foretells(c) ? (left - 1) % room + 1 : room;
+}
+
+/* The FPDU that was added last is not its message's last: tells what follows it. */
+static void foretell(const struct iw_conn *c, struct batch *b, uint32_t left, uint32_t room) {
+    const struct fpdu *f = &b->fpdu[b->fpdu_count - 1];
+    if (!iw_foretells(c) || left % room != 0) return;
+    struct mpa_foretold what = { .size = (uint16_t)room,
+                                 .count = (uint16_t)SN_MIN(left / room, 65535u) };
+    mpa_foretold_pack(b->scratch + f->trail_at + f->trail_len - MPA_CRC_LEN, what);
+}
+
 /* Cuts the next FPDU of the request at the batch's cursor. */
 static sn_status cut_request(struct iw_conn *c, struct batch *b, uint32_t most) {
     struct tp_request *req = c->tx.q[(c->tx.q_head + b->q_idx) % IW_TXQ];
@@ -495,13 +512,14 @@ static sn_status cut_request(struct iw_conn *c, struct batch *b, uint32_t most) 
         if (req->length == 0 && rr.src_stag == 0) rr.src_stag = 1;
         head_len = rdmap_read_request_pack(head, req->tp_u32[1], &rr);
     } else {
-        payload = SN_MIN(left, most - overhead);
+        payload = cut(c, left, most - overhead);
         last = payload == left;
         head_len = pack_head(req, req->tp_u32[1], off, payload, last, head);
     }
     st = add_fpdu(c, b, IW_TX_REQUEST, req, NULL, head_len, off, payload, last);
     if (st == SN_E_FULL) return st;
     if (st != SN_OK) goto failed;
+    if (!last && most == c->tx.mulpdu) foretell(c, b, left - payload, most - overhead);
     b->last = IW_TX_REQUEST;
     b->in_progress = last ? IW_TX_NONE : IW_TX_REQUEST;
     b->q_sent = last ? 0 : off + payload;
@@ -517,7 +535,7 @@ static sn_status cut_response(struct iw_conn *c, struct batch *b, uint32_t most)
     const struct iw_read_in *in = &c->tx.irq[(c->tx.irq_head + b->irq_idx) % c->tx.irq_cap];
     uint8_t *head = b->scratch + b->scratch_used;
     uint32_t off = b->irq_sent, left = in->rr.size - off;
-    uint32_t payload = SN_MIN(left, most - DDP_TAGGED_LEN);
+    uint32_t payload = cut(c, left, most - DDP_TAGGED_LEN);
     bool last = payload == left;
     sn_status st = SN_OK;
     if (off == 0 && in->rr.size != 0) {
@@ -536,6 +554,7 @@ static sn_status cut_response(struct iw_conn *c, struct batch *b, uint32_t most)
         b->failed = st;
         return st;
     }
+    if (!last && most == c->tx.mulpdu) foretell(c, b, left - payload, most - DDP_TAGGED_LEN);
     b->last = IW_TX_RESPONSE;
     b->in_progress = last ? IW_TX_NONE : IW_TX_RESPONSE;
     b->irq_sent = last ? 0 : off + payload;
@@ -839,6 +858,13 @@ static bool must_wait(const struct iw_conn *c) {
     return !c->tx.part.active && (c->tx.unconfirmed.count != 0 || c->tx.reads.count != 0);
 }
 
+static sn_status write_timed(struct iw_conn *c, const struct batch *b, size_t total, size_t *put) {
+    uint64_t start = total >= LONG_CALL ? os_now_ns() : 0;
+    sn_status st = iw_conn_writev(c, b->iov, b->iov_count, put);
+    if (start) c->tx.busy_ns += os_now_ns() - start;
+    return st;
+}
+
 /* One system call's worth, or the rest of a cut FPDU. False when there is no more for now. */
 static bool send_some(struct iw_conn *c, bool only_part, bool *did) {
     struct batch b;
@@ -859,7 +885,7 @@ static bool send_some(struct iw_conn *c, bool only_part, bool *did) {
     if (b.iov_count != 0 && c->tx_markers)
         marked_to_raw(c, &b);
     else if (b.iov_count != 0)
-        st = iw_conn_writev(c, b.iov, b.iov_count, &put);
+        st = write_timed(c, &b, total, &put);
     release_pieces(c, &b, 0);
     if (st == SN_OK && !c->tx_markers) account(c, &b, put);
     if (!c->tx_markers) account_reports(c, &b, put);

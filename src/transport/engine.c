@@ -24,7 +24,8 @@
 enum {
     HOT_STREAK = 64,          /* polls: empty ones to become hot, any in a tick to stay so */
     WORK_COUNTS = 16,         /* a poll that made progress takes as long as so many others */
-    FULL_STREAK = 16,         /* results to become hot */
+    FULL_STREAK = 16,         /* results to become hot ... */
+    FULL_SHARE = 4,           /* ... each as good as so many polls' time */
     EVENTS_PER_WAIT = 64,     /* of the thread */
     EVENTS_PER_PROGRESS = 16, /* of a caller: short, so that its own queue is looked at again */
     SLOTS_FIRST = 16,
@@ -40,6 +41,7 @@ enum {
  * way. */
 #define FULL_NS (1 * OS_NS_PER_MS)
 #define PARK_TICK_NS (1 * OS_NS_PER_MS)
+#define WORK_NS (8 * 1000ull)               /* of sending are as good as a poll */
 #define QUIET_NS (500 * 1000ull)            /* between two looks at sockets that are all quiet */
 #define STREAM_NS (100 * 1000ull)           /* the thread looks for what follows before it sleeps */
 #define CLOSE_WAIT_NS (2000 * OS_NS_PER_MS) /* for background closes at destroy */
@@ -71,7 +73,8 @@ struct tp_engine {
     os_atomic_u32 park;      /* bumped to end a park */
     os_atomic_u32 hot_count; /* [lock for writes] hot queues */
     os_atomic_u32 epoch;     /* [lock for writes] hot queues of an older epoch are cold */
-    os_atomic_u32 polls;     /* bumped by hot polls, looked at by the tick */
+    os_atomic_u32 polls;     /* bumped by hot polls and by work, looked at by the tick */
+    os_atomic_u32 worked;    /* polls that sending was as good as */
     os_atomic_u32 sleeper;   /* enum sleeper: who is in the poller */
     os_atomic_u32 lead_mode; /* the thread leaves the poller to leaders */
     os_atomic_u32 resting;   /* it sleeps without ticks: a leader that ends wakes it */
@@ -238,8 +241,17 @@ void tp_engine_streams(struct tp_engine *eng) {
     os_u64_store_relaxed(&eng->stream_until_ns, os_now_ns() + STREAM_NS);
 }
 
+void tp_engine_worked(struct tp_engine *eng, uint64_t ns) {
+    uint32_t n = (uint32_t)(ns / WORK_NS);
+    os_u32_store_relaxed(&eng->worked, os_u32_load_relaxed(&eng->worked) + n);
+    os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + n);
+}
+
 void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results) {
     if (count_if_hot(eng, hot, results)) return;
+    uint32_t worked = os_u32_load_relaxed(&eng->worked);
+    results += (worked - os_u32_load_relaxed(&hot->worked_seen)) / FULL_SHARE;
+    os_u32_store_relaxed(&hot->worked_seen, worked);
     uint32_t streak = os_u32_load_relaxed(&hot->full_streak) + results;
     if (streak == results) os_u64_store_relaxed(&hot->full_since_ns, os_now_ns());
     os_u32_store_relaxed(&hot->full_streak, streak < FULL_STREAK ? streak : 0);

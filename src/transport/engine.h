@@ -35,6 +35,7 @@ struct tp_hot {
     uint64_t since_ns;
     os_atomic_u32 full_streak; /* results since full_since_ns */
     os_atomic_u64 full_since_ns;
+    os_atomic_u32 worked_seen; /* of the engine's, at the last results */
 };
 /* The queue was polled and nothing lay in it. looks: its connection was looked at so often, and
  * nothing came; 0: something was read, a message or a part of one. Counts, may make it hot. One
@@ -43,6 +44,9 @@ void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, uint32_t looks)
 /* It was polled and gave so many results: a hot queue stays hot, and one that gives often, without
  * being armed in between, becomes hot. Any thread. */
 void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results);
+/* Calls of the application spent so long sending long messages, in which time it could have polled:
+ * counts with the polls of hot queues, and with the results of others. Any thread. */
+void tp_engine_worked(struct tp_engine *eng, uint64_t ns);
 /* A long stream arrives in the engine's thread, where the application does not look by itself: each
  * sleep between two of its pieces would cost a wake-up, and the computing thread a turn. */
 void tp_engine_streams(struct tp_engine *eng);

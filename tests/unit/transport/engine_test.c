@@ -107,6 +107,28 @@ static void results_in_a_row_make_a_queue_hot(void) {
     tp_engine_destroy(eng);
 }
 
+/* Few results, but what was between them was sending. */
+static void results_of_long_sends_make_a_queue_hot(void) {
+    struct tp_engine *eng;
+    struct tp_hot hot = { 0 };
+    CHECK_EQ(tp_engine_create(&eng), SN_OK);
+    uint64_t end = os_now_ns() + LIMIT_NS;
+    while (!is_hot(&hot)) {
+        tp_engine_worked(eng, 300000);
+        tp_engine_polled_full(eng, &hot, 1);
+        CHECK(os_now_ns() < end);
+    }
+    tp_engine_cool(eng, &hot);
+    /* Some sending, and other things for most of the time. */
+    for (int i = 0; i < 200; i++) {
+        tp_engine_worked(eng, 10000);
+        spin_ns(100000);
+        tp_engine_polled_full(eng, &hot, 1);
+        CHECK(!is_hot(&hot));
+    }
+    tp_engine_destroy(eng);
+}
+
 /* An application that sleeps, is woken, looks once and sleeps again. */
 static void polls_with_time_between_leave_it_cold(void) {
     struct tp_engine *eng;
@@ -266,8 +288,9 @@ static void leader_ends_when_somebody_polls_hard(void) {
 }
 
 TEST_MAIN(TEST(polls_in_a_row_make_a_queue_hot), TEST(results_in_a_row_make_a_queue_hot),
-          TEST(polls_with_time_between_leave_it_cold), TEST(rare_polls_give_the_engine_back),
-          TEST(polls_that_read_a_stream_make_a_queue_hot), TEST(slow_ping_pong_makes_a_queue_hot),
+          TEST(results_of_long_sends_make_a_queue_hot), TEST(polls_with_time_between_leave_it_cold),
+          TEST(rare_polls_give_the_engine_back), TEST(polls_that_read_a_stream_make_a_queue_hot),
+          TEST(slow_ping_pong_makes_a_queue_hot),
           TEST(streams_are_served_while_it_looks_and_after_it),
           TEST(leader_serves_the_sockets_and_its_deadline_holds),
           TEST(leader_that_leaves_gives_the_engine_back),
