@@ -3,7 +3,8 @@
  * Owns:    IIDs, method order and signatures. What SoftND promises is written at each method.
  * Threads: every method may be called from any thread, at any time, several at once, as long as
  *          the caller holds a reference to the object for the time of the call.
- * Errors:  each method lists its statuses. Adapter gone: any method may return ND_DEVICE_REMOVED.
+ * Errors:  each method lists its statuses. Adapter gone: any method may return ND_DEVICE_REMOVED;
+ *          nothing left: ND_NO_MEMORY or ND_INSUFFICIENT_RESOURCES.
  *
  * In C++ the interfaces are abstract classes. In C, p->lpVtbl->Method(p, ...) or the macros at the
  * end, IND2Adapter_Query(p, ...). GUIDs: include <initguid.h> first in one source file (or more).
@@ -30,7 +31,9 @@
  * Size queries. *pcb is the buffer's size on entry. Too small, or no buffer:
  * ND_BUFFER_OVERFLOW, *pcb is the size needed, the buffer is not touched (GetPrivateData: filled
  * as far as it goes). Else ND_SUCCESS and *pcb is the size used.
- * Blocking. Only GetOverlappedResult with wait blocks.
+ * Blocking. Only GetOverlappedResult with wait blocks. But Disconnect, Flush, Deregister and the
+ * last Release wait for accesses to the memory that are under way: as long as a copy takes, or, if
+ * the peer's process is stopped in the middle of one within this host, until it goes on or ends.
  * Addresses. struct sockaddr_in or sockaddr_in6 of this system, port in network order; a length
  * larger than the family needs is accepted.
  */
@@ -124,7 +127,8 @@ ND_INTERFACE(IND2Overlapped, IUnknown) {
     /* The outcome of an overlapped request. Must be asked even if Win32 has reported it. With wait,
      * blocks until the request is complete; needs no event. Asking again gives the same answer
      * while the OVERLAPPED is not used for another request.
-     * ND_PENDING: not complete (only without wait). Anything else is the request's final status. */
+     * ND_PENDING: not complete (only without wait). ND_INVALID_PARAMETER_1: NULL, or, with wait, one
+     * that is marked as pending by somebody else. Anything else is the request's final status. */
     STDMETHOD(GetOverlappedResult)(THIS_ OVERLAPPED *pOverlapped, BOOL wait) PURE;
 };
 
@@ -183,7 +187,8 @@ ND_INTERFACE(IND2SharedReceiveQueue, IND2Overlapped) {
 
     /* Posts a Receive for whichever queue pair needs one first; its result appears in that one's
      * receive queue. Allowed before any connection. ND_SUCCESS; ND_NO_MORE_ENTRIES (depth);
-     * ND_DATA_OVERRUN (nSge above maxRequestSge); ND_BUFFER_OVERFLOW (bytes above the limit). */
+     * ND_DATA_OVERRUN (nSge above maxRequestSge); ND_BUFFER_OVERFLOW (bytes above the limit);
+     * ND_INVALID_PARAMETER_2 (no sge, but nSge). */
     STDMETHOD(Receive)(THIS_ VOID *requestContext, const ND2_SGE sge[], ULONG nSge) PURE;
 };
 
@@ -243,12 +248,13 @@ ND_INTERFACE(IND2QueuePair, IUnknown) {
      * inlineDataSize bytes, any number of SGEs).
      * ND_SUCCESS; ND_CONNECTION_INVALID (not connected); ND_NO_MORE_ENTRIES (queue full);
      * ND_DATA_OVERRUN (too many SGEs); ND_BUFFER_OVERFLOW (above MaxTransferLength, or above the
-     * inline size); ND_INVALID_PARAMETER_4 (flags). */
+     * inline size); ND_ACCESS_VIOLATION (inline data that cannot be read); ND_INVALID_PARAMETER_2
+     * (no sge, but nSge), _4 (flags). */
     STDMETHOD(Send)(THIS_ VOID *requestContext, const ND2_SGE sge[], ULONG nSge, ULONG flags) PURE;
 
     /* Posts room for one message; connected or not. ND_SUCCESS; ND_NO_MORE_ENTRIES;
-     * ND_DATA_OVERRUN (too many SGEs); ND_BUFFER_OVERFLOW (bytes);
-     * ND_INVALID_DEVICE_REQUEST (this queue pair takes its Receives from a shared queue). */
+     * ND_DATA_OVERRUN (too many SGEs); ND_BUFFER_OVERFLOW (bytes); ND_INVALID_PARAMETER_2 (no sge,
+     * but nSge); ND_INVALID_DEVICE_REQUEST (this queue pair takes its Receives from a shared queue). */
     STDMETHOD(Receive)(THIS_ VOID *requestContext, const ND2_SGE sge[], ULONG nSge) PURE;
 
     /* Opens part of a region to this queue pair's peer, through a window. flags: SILENT_SUCCESS,
@@ -269,7 +275,7 @@ ND_INTERFACE(IND2QueuePair, IUnknown) {
 
     /* Fetches as many bytes as the SGEs hold from the peer's memory. remoteAddress is the address
      * in the peer, in host order; remoteToken what the peer gave. The SGEs' regions need
-     * ALLOW_LOCAL_WRITE. flags: SILENT_SUCCESS, READ_FENCE.
+     * ALLOW_LOCAL_WRITE. flags: SILENT_SUCCESS, READ_FENCE; INLINE is ignored.
      * As Send, with ND_INVALID_PARAMETER_6 (flags); ND_INVALID_DEVICE_REQUEST (the connection's
      * outbound read limit is 0). */
     STDMETHOD(Read)(THIS_ VOID *requestContext, const ND2_SGE sge[], ULONG nSge,
@@ -293,7 +299,8 @@ ND_INTERFACE(IND2Connector, IND2Overlapped) {
     /* The local address to connect from; port 0 lets the provider choose. Not needed: Connect
      * chooses by itself. ND_SUCCESS; ND_INVALID_ADDRESS (not of this adapter);
      * ND_SHARING_VIOLATION (in use); ND_ADDRESS_ALREADY_EXISTS; ND_TOO_MANY_ADDRESSES (no port
-     * free); SOFTND_ADDRESS_ALREADY_ASSOCIATED (bound already); ND_INVALID_PARAMETER_1, _2. */
+     * free); SOFTND_ADDRESS_ALREADY_ASSOCIATED (bound already); 0xC0000022 (access denied: a port
+     * for which one needs rights); ND_INVALID_PARAMETER_1, _2. */
     STDMETHOD(Bind)(THIS_ const struct sockaddr *pAddress, ULONG cbAddress) PURE;
 
     /* Overlapped. Asks a listener for a connection of pQueuePair. The read limits say how many
@@ -363,7 +370,8 @@ ND_INTERFACE(IND2Listener, IND2Overlapped) {
     /* Local address; the any-address stands for all addresses of this adapter, port 0 for a port
      * chosen by the provider. ND_SUCCESS; ND_SHARING_VIOLATION (in use); ND_INVALID_ADDRESS;
      * ND_TOO_MANY_ADDRESSES (no port free); ND_INSUFFICIENT_RESOURCES;
-     * SOFTND_ADDRESS_ALREADY_ASSOCIATED (bound already); ND_INVALID_PARAMETER_1, _2. */
+     * SOFTND_ADDRESS_ALREADY_ASSOCIATED (bound already); 0xC0000022 (access denied);
+     * ND_INVALID_PARAMETER_1, _2. */
     STDMETHOD(Bind)(THIS_ const struct sockaddr *pAddress, ULONG cbAddress) PURE;
 
     /* Starts listening. backlog: requests that may wait; 0 for as many as possible; more are

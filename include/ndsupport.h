@@ -8,8 +8,9 @@
  *          ND_DEVICE_NOT_READY before NdStartup.
  *
  * An address is a struct sockaddr_in or sockaddr_in6 with its size in bytes. What all calls check
- * of one: ND_INVALID_PARAMETER_2 (the size is too small for the family, or above
- * 2^32 - 1), ND_INVALID_ADDRESS (another family). Ports, flow labels and scopes are not compared.
+ * of one: ND_INVALID_PARAMETER_1 (it is NULL), ND_INVALID_PARAMETER_2 (the size is too small for
+ * the family, or above 2^32 - 1), ND_INVALID_ADDRESS (another family). NdOpenAdapter answers with
+ * the same numbers. Ports, flow labels and scopes are not compared.
  */
 #ifndef NDSUPPORT_H
 #define NDSUPPORT_H
@@ -50,20 +51,22 @@ HRESULT STDMETHODCALLTYPE NdQueryAddressList(DWORD flags, SOCKET_ADDRESS_LIST *p
 
 /* The local NetworkDirect address from which the system routes to a remote one. *pcbLocalAddress:
  * in, bytes of room; out, bytes used or, on ND_BUFFER_OVERFLOW, needed.
- * ND_SUCCESS; ND_BUFFER_OVERFLOW; ND_INVALID_PARAMETER_2 (size); ND_INVALID_ADDRESS (bad family, or
- * the route's address is not a NetworkDirect one); ND_NETWORK_UNREACHABLE; ND_UNSUCCESSFUL. */
+ * ND_SUCCESS; ND_BUFFER_OVERFLOW; ND_INVALID_PARAMETER_1, _2 (the address), _4
+ * (pcbLocalAddress is NULL); ND_INVALID_ADDRESS (bad family, or the route's address is not a
+ * NetworkDirect one); ND_NETWORK_UNREACHABLE; ND_UNSUCCESSFUL. */
 HRESULT STDMETHODCALLTYPE NdResolveAddress(const struct sockaddr *pRemoteAddress,
                                            SIZE_T cbRemoteAddress, struct sockaddr *pLocalAddress,
                                            SIZE_T *pcbLocalAddress);
 
 /* Whether this is a local NetworkDirect address. ND_SUCCESS: yes; ND_INVALID_ADDRESS: no;
- * ND_INVALID_PARAMETER_2 (size). */
+ * ND_INVALID_PARAMETER_1, _2 (the address). */
 HRESULT STDMETHODCALLTYPE NdCheckAddress(const struct sockaddr *pAddress, SIZE_T cbAddress);
 
 /* Opens the adapter with this local address; iid is IID_IND2Adapter, or another that its provider
  * knows. If several providers have the address, the first that succeeds. The caller owns
  * *ppIAdapter, and releases it before the last NdCleanup.
- * ND_SUCCESS; ND_INVALID_ADDRESS (no provider has it); ND_INVALID_PARAMETER_2 (size); E_POINTER;
+ * ND_SUCCESS; ND_INVALID_ADDRESS (no provider has it); ND_INVALID_PARAMETER_1, _2 (the address);
+ * E_POINTER;
  * or what the last provider tried returned. */
 HRESULT STDMETHODCALLTYPE NdOpenAdapter(REFIID iid, const struct sockaddr *pAddress,
                                         SIZE_T cbAddress, VOID **ppIAdapter);

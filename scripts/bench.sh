@@ -5,7 +5,7 @@
 #   BENCH_ROUNDS   rounds, each measuring everything once (default 5)
 #   BENCH_GROWTH   rounds of the growth measurements (default 3; 0 for none)
 #   BENCH_SECONDS  length of one measurement by duration (default 1)
-#   BENCH_CORES    the two cores, one for each end (default "0 1")
+#   BENCH_CORES    the two cores, one for each end (default "0 1", of one core "0 0")
 #   BENCH_ONLY     regular expression: only the rows whose name matches
 #   BENCH_STRICT   1: refuse to run on a busy machine
 #   BENCH_VALUES   file that keeps the measured values, so that several runs, each with a part of the
@@ -19,7 +19,7 @@ growth_rounds=${BENCH_GROWTH:-3}
 seconds=${BENCH_SECONDS:-1}
 whole_seconds=$(awk -v s="$seconds" 'BEGIN { print (s > 1 ? int(s) : 1) }') # for those that take no fraction
 only=${BENCH_ONLY:-.}
-export BENCH_CORES=${BENCH_CORES:-0 1}
+export BENCH_CORES=${BENCH_CORES:-$((($(nproc) >= 2)) && echo 0 1 || echo 0 0)}
 read -r core_a core_b <<<"$BENCH_CORES"
 build=${BENCH_BUILD:-build}
 out=build/bench
@@ -30,6 +30,11 @@ stop() {
     exit 1
 }
 
+# What is wrong is said now, not as measurements that all fail.
+[[ $rounds =~ ^[0-9]+$ && $growth_rounds =~ ^[0-9]+$ ]] || stop "BENCH_ROUNDS and BENCH_GROWTH are numbers"
+[[ $seconds =~ ^[0-9]*\.?[0-9]+$ ]] && awk -v s="$seconds" 'BEGIN { exit !(s >= 0.001 && s <= 60) }' ||
+    stop "BENCH_SECONDS is 0.001 to 60"
+[[ $BENCH_CORES =~ ^[0-9]+\ [0-9]+$ ]] || stop "BENCH_CORES are two numbers: \"0 1\""
 scripts/deps.sh bench || stop "the programs to compare with cannot be installed"
 if [[ -z ${BENCH_BUILD:-} ]]; then
     scripts/build.sh release || stop "it does not build"
@@ -37,6 +42,9 @@ if [[ -z ${BENCH_BUILD:-} ]]; then
 fi
 softnd=$build/softnd floor=$build/bench_floor
 [[ -x $softnd && -x $floor ]] || stop "$build has no softnd or bench_floor"
+for core in "$core_a" "$core_b"; do
+    taskset -c "$core" true 2>/dev/null || stop "there is no core $core for us (BENCH_CORES)"
+done
 mkdir -p "$out"
 (($(nproc) >= 2)) || echo "note: one processor: both ends share it, and no figure means much"
 # A process with thousands of connections has thousands of sockets.

@@ -83,7 +83,7 @@ HRESULT ndspi_srq_create(struct ndspi_adapter *ad, REFIID iid, HANDLE file, ULON
     sn_status st = rd_srq_create(ad->rd, depth, max_sge, threshold, &srq->rd);
     if (st != SN_OK) {
         ndspi_object_abandon(&srq->ov.obj);
-        return st == SN_E_PARAM ? ndspi_bad_param(5) : ndspi_status(st);
+        return ndspi_status(st);
     }
     *out = srq;
     return ND_SUCCESS;

@@ -46,4 +46,12 @@ goal_of_a_value_without_peer() {
     _holds '"name": "b", "unit": "%", "softnd": 0.07, "peer": null, "peer_value": null, "ratio": null, "goal": 0.06, "met": false'
 }
 
+wrong_settings_are_told_at_once() {
+    local o
+    for o in BENCH_ROUNDS=x BENCH_GROWTH=-1 BENCH_SECONDS=0 BENCH_SECONDS=1e9 BENCH_SECONDS=x BENCH_CORES=1 'BENCH_CORES=a b'; do
+        expect 1 wrong env "$o" "$SOURCE_DIR/scripts/bench.sh"
+        grep -q "^bench: .*${o%%=*}" wrong.err || fail "$o: no message"
+    done
+}
+
 run_case "$@"
