@@ -37,13 +37,6 @@ static void expect(char direction, int opcode, uint32_t bytes, uint32_t stag) {
         printf("%c %d %u -\n", direction, opcode, bytes);
 }
 
-static void fill(uint8_t *p, size_t n, uint32_t seed) {
-    for (size_t i = 0; i < n; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        p[i] = (uint8_t)(seed >> 24);
-    }
-}
-
 /* With markers the sizes stay small: where an FPDU ends just before a marker, which then belongs to
  * the next one, Wireshark (4.0) loses its way, and large FPDUs are cut by what the system happens
  * to use as segment size. The first size_count are used. */

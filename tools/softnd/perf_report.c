@@ -223,29 +223,26 @@ static void print_text(FILE *to, const char *name, const char *text) {
 
 /* Calls print for each line "name value unit help"; foreign lines are passed over. */
 static void for_each_counter(const struct perf_counters *c, FILE *to,
-                             void (*print)(FILE *to, size_t i, const char *name, const char *value,
-                                           const char *rest)) {
-    char name[64], value[24], rest[128];
+                             void (*print)(FILE *to, size_t i, const char *const words[4])) {
+    char name[64], value[24], unit[32], help[128];
+    const char *const words[4] = { name, value, unit, help };
     const char *end;
     size_t n = 0;
 
     for (const char *p = c->text; (end = strchr(p, '\n')) != NULL; p = end + 1)
-        if (sscanf(p, "%63s %23[0-9] %127[^\n]", name, value, rest) == 3)
-            print(to, n++, name, value, rest);
+        if (sscanf(p, "%63s %23[0-9] %31s %127[^\n]", name, value, unit, help) == 4)
+            print(to, n++, words);
 }
 
-static void print_counter(FILE *to, size_t i, const char *name, const char *value,
-                          const char *rest) {
+static void print_counter(FILE *to, size_t i, const char *const words[4]) {
     (void)i;
-    fprintf(to, "#   %-20s %20s %s\n", name, value, rest);
+    fprintf(to, "#   %-20s %20s  %s [%s]\n", words[0], words[1], words[3], words[2]);
 }
 
-static void print_json_counter(FILE *to, size_t i, const char *name, const char *value,
-                               const char *rest) {
-    (void)rest;
+static void print_json_counter(FILE *to, size_t i, const char *const words[4]) {
     fputs(i ? ", " : "", to);
-    text_print_json(to, name);
-    fprintf(to, ": %s", value);
+    text_print_json(to, words[0]);
+    fprintf(to, ": %s", words[1]);
 }
 
 void perf_print_counters(FILE *to, const struct perf_counters counters[PERF_COUNTED]) {

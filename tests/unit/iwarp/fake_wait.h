@@ -17,6 +17,9 @@
         }                                                                                          \
     } while (0)
 
+/* What each end has for its memory. */
+enum { FAKE_MEM_BYTES = 8 << 20 };
+
 /* In each round 100 Sends each way, and Reads and local requests between them; each memory holds 80
  * KiB at least. */
 static inline void fake_exchange_many(struct fake_qp *a, uint8_t *mem_a, struct fake_qp *b,
@@ -38,6 +41,69 @@ static inline void fake_exchange_many(struct fake_qp *a, uint8_t *mem_a, struct 
         }
         WAIT_FOR(os_u32_load_seqcst(&a->done_count) == a0 + 134);
         WAIT_FOR(os_u32_load_seqcst(&b->done_count) == b0 + 120);
+    }
+}
+
+static inline void fill(uint8_t *p, size_t n, uint32_t seed) {
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        p[i] = (uint8_t)(seed >> 24);
+    }
+}
+
+/* One solicited Send of 64 bytes from a to b. */
+static inline void fake_send_small(struct fake_qp *a, uint8_t *mem_a, struct fake_qp *b,
+                                   uint8_t *mem_b) {
+    struct fake_receive *r = fake_post_receive(b, mem_b, 100);
+    fill(mem_a, 64, 1);
+    struct fake_request *s = fake_post(a, TP_OP_SEND, TP_F_SOLICIT, mem_a, 64, 0, 0);
+    WAIT_FOR(os_u32_load_seqcst(&b->recv_count) == 1);
+    CHECK_EQ(r->status, SN_OK);
+    CHECK_EQ(r->bytes, 64);
+    CHECK_EQ(r->flags, TP_RECV_SOLICITED);
+    CHECK_BYTES(mem_b, mem_a, 64);
+    WAIT_FOR(os_u32_load_seqcst(&a->done_count) == 1);
+    CHECK_EQ(s->status, SN_OK);
+}
+
+/* Sends and Writes from a to b, and Reads by b, of sizes around every limit: each byte comes to its
+ * place, and none beside it changes. The first requests of this pair. */
+static inline void fake_move_all_sizes(struct fake_qp *a, uint8_t *mem_a, struct fake_qp *b,
+                                       uint8_t *mem_b) {
+    static const uint32_t sizes[] = { 0,     1,     2,     3,      511,     512,
+                                      513,   1023,  1024,  4096,   16383,   16384,
+                                      63487, 63488, 63489, 100001, 1000003, 4u << 20 };
+    uint32_t a_done = 0, b_recv = 0, b_done = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint32_t n = sizes[i], off = (uint32_t)(i * 7);
+        fill(mem_a + off, n, n + 1);
+        memset(mem_b, 0xEE, FAKE_MEM_BYTES);
+        struct fake_receive *r = fake_post_receive(b, mem_b + 3, n + 5);
+        fake_post(a, TP_OP_SEND, 0, mem_a + off, n, 0, 0);
+        WAIT_FOR(os_u32_load_seqcst(&b->recv_count) == b_recv + 1);
+        b_recv++;
+        CHECK_EQ(r->bytes, n);
+        CHECK_BYTES(mem_b + 3, mem_a + off, n);
+        CHECK_EQ(mem_b[2], 0xEE);
+        CHECK_EQ(mem_b[3 + n], 0xEE);
+        memset(mem_b, 0xDD, FAKE_MEM_BYTES);
+        struct fake_request *w = fake_post(a, TP_OP_WRITE, 0, mem_a + off, n,
+                                           (uint64_t)(uintptr_t)(mem_b + 11), FAKE_REMOTE);
+        a_done += 2;
+        WAIT_FOR(os_u32_load_seqcst(&a->done_count) == a_done);
+        CHECK_EQ(w->status, SN_OK);
+        CHECK_BYTES(mem_b + 11, mem_a + off, n);
+        CHECK_EQ(mem_b[10], 0xDD);
+        CHECK_EQ(mem_b[11 + n], 0xDD);
+        memset(mem_b, 0xCC, FAKE_MEM_BYTES);
+        struct fake_request *rd = fake_post(b, TP_OP_READ, 0, mem_b + 5, n,
+                                            (uint64_t)(uintptr_t)(mem_a + off), FAKE_REMOTE);
+        WAIT_FOR(os_u32_load_seqcst(&b->done_count) == b_done + 1);
+        b_done++;
+        CHECK_EQ(rd->status, SN_OK);
+        CHECK_BYTES(mem_b + 5, mem_a + off, n);
+        CHECK_EQ(mem_b[4], 0xCC);
+        CHECK_EQ(mem_b[5 + n], 0xCC);
     }
 }
 

@@ -11,7 +11,7 @@
 #include "support/testing.h"
 #include "unit/iwarp/fake_wait.h"
 
-enum { MEM = 8 << 20 };
+enum { MEM = FAKE_MEM_BYTES };
 
 struct pair {
     struct tp_engine *eng_a, *eng_b;
@@ -163,13 +163,6 @@ static inline void close_pair(struct pair *p) {
     p->a.conn->ops->release(p->a.conn);
     p->b.conn->ops->release(p->b.conn);
     close_rest(p);
-}
-
-static inline void fill(uint8_t *p, size_t n, uint32_t seed) {
-    for (size_t i = 0; i < n; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        p[i] = (uint8_t)(seed >> 24);
-    }
 }
 
 #endif

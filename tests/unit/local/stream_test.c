@@ -8,57 +8,14 @@
 static void send_small_arrives_and_completes(void) {
     struct pair p;
     open_pair(&p, 4);
-    struct fake_receive *r = fake_post_receive(&p.b, p.mem_b, 100);
-    fill(p.mem_a, 64, 1);
-    struct fake_request *s = fake_post(&p.a, TP_OP_SEND, TP_F_SOLICIT, p.mem_a, 64, 0, 0);
-    WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == 1);
-    CHECK_EQ(r->status, SN_OK);
-    CHECK_EQ(r->bytes, 64);
-    CHECK_EQ(r->flags, TP_RECV_SOLICITED);
-    CHECK_BYTES(p.mem_b, p.mem_a, 64);
-    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == 1);
-    CHECK_EQ(s->status, SN_OK);
+    fake_send_small(&p.a, p.mem_a, &p.b, p.mem_b);
     close_pair(&p);
 }
 
 static void operations_of_all_sizes_place_every_byte(void) {
-    static const uint32_t sizes[] = { 0,     1,     2,     3,      511,     512,
-                                      513,   1023,  1024,  4096,   16383,   16384,
-                                      63487, 63488, 63489, 100001, 1000003, 4u << 20 };
     struct pair p;
     open_pair(&p, 4);
-    uint32_t a_done = 0, b_recv = 0, b_done = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        uint32_t n = sizes[i], off = (uint32_t)(i * 7);
-        fill(p.mem_a + off, n, n + 1);
-        memset(p.mem_b, 0xEE, MEM);
-        struct fake_receive *r = fake_post_receive(&p.b, p.mem_b + 3, n + 5);
-        fake_post(&p.a, TP_OP_SEND, 0, p.mem_a + off, n, 0, 0);
-        WAIT_FOR(os_u32_load_seqcst(&p.b.recv_count) == b_recv + 1);
-        b_recv++;
-        CHECK_EQ(r->bytes, n);
-        CHECK_BYTES(p.mem_b + 3, p.mem_a + off, n);
-        CHECK_EQ(p.mem_b[2], 0xEE);
-        CHECK_EQ(p.mem_b[3 + n], 0xEE);
-        memset(p.mem_b, 0xDD, MEM);
-        struct fake_request *w = fake_post(&p.a, TP_OP_WRITE, 0, p.mem_a + off, n,
-                                           (uint64_t)(uintptr_t)(p.mem_b + 11), FAKE_REMOTE);
-        a_done += 2;
-        WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == a_done);
-        CHECK_EQ(w->status, SN_OK);
-        CHECK_BYTES(p.mem_b + 11, p.mem_a + off, n);
-        CHECK_EQ(p.mem_b[10], 0xDD);
-        CHECK_EQ(p.mem_b[11 + n], 0xDD);
-        memset(p.mem_b, 0xCC, MEM);
-        struct fake_request *rd = fake_post(&p.b, TP_OP_READ, 0, p.mem_b + 5, n,
-                                            (uint64_t)(uintptr_t)(p.mem_a + off), FAKE_REMOTE);
-        WAIT_FOR(os_u32_load_seqcst(&p.b.done_count) == b_done + 1);
-        b_done++;
-        CHECK_EQ(rd->status, SN_OK);
-        CHECK_BYTES(p.mem_b + 5, p.mem_a + off, n);
-        CHECK_EQ(p.mem_b[4], 0xCC);
-        CHECK_EQ(p.mem_b[5 + n], 0xCC);
-    }
+    fake_move_all_sizes(&p.a, p.mem_a, &p.b, p.mem_b);
     close_pair(&p);
 }
 
