@@ -75,6 +75,8 @@ typedef enum sn_status { SN_STATUS_LIST(SN_STATUS_ENUM) SN_STATUS_COUNT } sn_sta
 #endif
 #define SN_COLD __attribute__((cold))
 #define SN_NOINLINE __attribute__((noinline))
+/* For code that may read memory whose owner has freed it or writes to it. */
+#define SN_NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined")))
 #define SN_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SN_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #else
@@ -82,6 +84,7 @@ typedef enum sn_status { SN_STATUS_LIST(SN_STATUS_ENUM) SN_STATUS_COUNT } sn_sta
 #define SN_PRINTF(fmt, args)
 #define SN_COLD
 #define SN_NOINLINE
+#define SN_NO_SANITIZE
 #define SN_LIKELY(x) (x)
 #define SN_UNLIKELY(x) (x)
 #endif

@@ -225,21 +225,21 @@ static inline struct rd_slot *remembered(struct rd_table *t, struct rd_lookup *l
     return s;
 }
 
-/* Plain memory of this domain, with this right, and this range of it. */
-static inline bool slot_allows(const struct rd_slot *s, uint32_t pd, enum tp_right right,
-                               uint64_t addr, size_t len) {
-    uint64_t off = addr - (uint64_t)(uintptr_t)s->base;
-    return (s->kind == RD_SLOT_LOCAL || s->kind == RD_SLOT_PD_LOCAL) && s->pd == pd &&
-           (s->rights & (1u << right)) && off <= s->len && len <= s->len - off;
+/* Plain memory of this domain, with this right, and this range of it. The slot may be given to
+ * another use meanwhile, if the caller finds out afterwards. */
+SN_NO_SANITIZE static inline bool slot_allows(const volatile struct rd_slot *s, uint32_t pd,
+                                              enum tp_right right, uint64_t addr, size_t len) {
+    uint32_t kind = s->kind;
+    uint64_t size = s->len, off = addr - (uint64_t)(uintptr_t)s->base;
+    return (kind == RD_SLOT_LOCAL || kind == RD_SLOT_PD_LOCAL) && s->pd == pd &&
+           (s->rights & (1u << right)) && off <= size && len <= size - off;
 }
 
 bool rd_table_copy_from(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint32_t token,
                         uint64_t addr, size_t len, void *dst) {
-    struct rd_slot *s = remembered(t, l, token), now;
+    struct rd_slot *s = remembered(t, l, token);
     if (SN_UNLIKELY(!s || os_u32_load_acquire(&s->token) != token)) return false;
-    /* It may be in other use by the end of this copy, and is not used as long as that may be. */
-    if (!os_guarded_copy(&now, s, sizeof now)) return false;
-    if (SN_UNLIKELY(!slot_allows(&now, pd, TP_LOCAL_READ, addr, len))) return false;
+    if (SN_UNLIKELY(!slot_allows(s, pd, TP_LOCAL_READ, addr, len))) return false;
     if (!os_guarded_copy(dst, (const void *)(uintptr_t)addr, len)) return false;
     os_fence_acquire();
     return os_u32_load_relaxed(&s->token) == token;

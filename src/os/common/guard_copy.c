@@ -159,7 +159,7 @@ uintptr_t os_guard_copy_resume(uintptr_t pc) {
 
 #else
 
-OS_NO_SANITIZE int os_guard_copy(void *dst, const void *src, size_t len) {
+SN_NO_SANITIZE int os_guard_copy(void *dst, const void *src, size_t len) {
     uint8_t *d = dst;
     const volatile uint8_t *s = src;
     /* Released one by one: in order for a reader on any processor. */

@@ -27,13 +27,6 @@
 #define OS_GUARD_ABI
 #endif
 
-/* For code that may read memory its owner has freed. */
-#if defined(__GNUC__)
-#define OS_NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined")))
-#else
-#define OS_NO_SANITIZE
-#endif
-
 /* Copies in ascending order, the last byte last; 8 bytes at an aligned destination are one store.
  * 0 when done, 1 after os_guard_copy_resume. Overlap as in memcpy: none. */
 OS_GUARD_ABI int os_guard_copy(void *dst, const void *src, size_t len);

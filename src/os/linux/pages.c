@@ -262,7 +262,7 @@ struct touch_args {
 
 /* The last resort, when the file cannot be had (no /proc, no descriptor left): reads, or adds
  * nothing to, one byte of each page. Brings the pages in, changes nothing. */
-OS_NO_SANITIZE static void touch_pages(void *arg) {
+SN_NO_SANITIZE static void touch_pages(void *arg) {
     const struct touch_args *t = arg;
     uintptr_t step = os_page_size();
     for (uintptr_t at = t->at;;) {
