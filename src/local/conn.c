@@ -241,9 +241,9 @@ static void close_conn(struct tp_conn *tc) {
     os_lock_enter(&c->events.lock);
     c->events.closed = true;
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     if (lo_state(c) != LO_ENDED) lo_end_use(c);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     os_lock_leave(&c->events.lock);
 }
@@ -284,7 +284,7 @@ static bool only_received(struct lo_conn *c) {
 static bool make_progress(struct lo_conn *c) {
     bool did = lo_rx_progress(c);
     if (only_received(c)) return did;
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     if (lo_state(c) == LO_OPEN) {
         did |= lo_tx_look(c);
         did |= lo_tx_help(c);
@@ -303,7 +303,7 @@ static bool make_progress(struct lo_conn *c) {
             lo_fail(c,
                     os_u32_load_seqcst(&c->theirs->status) == LO_ST_FIN ? SN_OK : SN_E_PEER_GONE);
     }
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     return did;
 }
 
@@ -341,9 +341,9 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
     struct lo_conn *c = SN_CONTAINER(w, struct lo_conn, watch);
     (void)events;
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_conn_read_socket(c);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     if (lo_conn_in_use(c)) make_progress(c);
     finish(c);
 }
@@ -372,9 +372,9 @@ static bool poll(struct tp_conn *tc) {
 static void settle(struct lo_conn *c, bool failed) {
     if (!failed) return;
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_settle_locked(c);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     tp_events_deliver(&c->events);
 }
@@ -382,7 +382,7 @@ static void settle(struct lo_conn *c, bool failed) {
 static void post_send(struct tp_conn *tc) {
     struct lo_conn *c = lo_conn_of(tc);
     bool failed = false, more = false;
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     if (lo_state(c) == LO_OPEN && !c->tx.failed) {
         lo_tx_progress(c);
         lo_tx_ring(c);
@@ -396,7 +396,7 @@ static void post_send(struct tp_conn *tc) {
         failed = c->tx.failed;
         more = os_u32_load_relaxed(&c->tx.more);
     }
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     if (more) lo_hub_again(c->hub, c->index);
     settle(c, failed);
 }
@@ -407,28 +407,28 @@ static void prepare_send(struct tp_conn *tc) {
 
 static bool try_send(struct tp_conn *tc) {
     struct lo_conn *c = lo_conn_of(tc);
-    if (!os_lock_try(&c->tx_lock)) return false;
-    bool done = lo_state(c) == LO_OPEN && !os_u32_load_relaxed(&c->tx.busy) && lo_tx_short(c);
-    os_lock_leave(&c->tx_lock);
-    return done;
+    /* Open before the lock is looked at: who opened it held the lock. Open after: so did who ended
+     * it. */
+    return lo_state(c) == LO_OPEN && os_lock_is_free(&c->tx_lock) && lo_state(c) == LO_OPEN &&
+           !os_u32_load_relaxed(&c->tx.busy) && lo_tx_short(c);
 }
 
 static void reap(struct tp_conn *tc) {
     struct lo_conn *c = lo_conn_of(tc);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     if (lo_state(c) == LO_OPEN) lo_tx_reap(c);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
 }
 
 static void flush_reports(struct tp_conn *tc) {
     struct lo_conn *c = lo_conn_of(tc);
     if (os_u32_load_relaxed(&c->rx.pos) == os_u32_load_relaxed(&c->tx.published)) return;
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     if (lo_state(c) == LO_OPEN) {
         lo_tx_publish(c);
         lo_tx_ring(c);
     }
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
 }
 
 static void post_receive(struct tp_conn *tc) {
@@ -449,10 +449,10 @@ static void on_timer(struct tp_timer *t) {
     case LO_ENDED:
         break;
     default:
-        os_lock_enter(&c->tx_lock);
+        lo_tx_enter(c);
         SN_LOG(SN_LOG_INFO, "local: the peer did not answer during connection setup");
         lo_fail(c, SN_E_TIMEOUT);
-        os_lock_leave(&c->tx_lock);
+        lo_tx_leave(c);
         break;
     }
     finish(c);
@@ -464,13 +464,13 @@ static void on_ack_timer(struct tp_timer *t) {
     /* only_received() counts on the timer for slots that it has consumed under this lock: without
      * it, it could see ack_armed still set, and we not see its last slot. */
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     os_u32_store_relaxed(&c->ack_armed, 0);
     if (lo_state(c) == LO_OPEN) {
         lo_tx_publish(c);
         lo_tx_ring(c);
     }
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     lo_conn_put(c);
 }

@@ -2,8 +2,8 @@
  * conn.h - one same-host connection, shared by the files of this transport.
  * Owns:    struct lo_conn and its rules of locking.
  *
- * Locks: rx_lock for what arrives, tx_lock for what leaves, taken in that order; `state` changes
- * with both held and may be read under either. events.lock is taken before both.
+ * Locks: rx_lock for what arrives, tx_lock for what leaves (lo_tx_enter), taken in that order;
+ * `state` changes with both held and may be read under either. events.lock is taken before both.
  * Lifetime: counted by watch.refs; held by the core until release, by the engine while the socket
  * is watched, by the hub while the connection has a number, by each armed timer.
  */
@@ -170,6 +170,16 @@ static inline struct lo_conn *lo_conn_of(struct tp_conn *c) {
     return SN_CONTAINER(c, struct lo_conn, base);
 }
 
+/* tx_lock. A short Send is written under the core's queue lock alone, if tx_lock is found free then
+ * (try_send): who has begun that is waited for. */
+static inline void lo_tx_enter(struct lo_conn *c) {
+    os_lock_enter(&c->tx_lock);
+    if (SN_LIKELY(lo_state(c) == LO_OPEN)) c->up->sq_pass(c->qp);
+}
+static inline void lo_tx_leave(struct lo_conn *c) {
+    os_lock_leave(&c->tx_lock);
+}
+
 /* The word of lo_side.help for another state of the same offer. */
 static inline uint32_t lo_help_with(uint32_t word, enum lo_help state) {
     return (word & ~(uint32_t)(LO_HELP_STATES - 1)) | (uint32_t)state;
@@ -245,7 +255,8 @@ uint32_t lo_ring_take(struct lo_ring *r, uint32_t n);
 /* tx.c; tx_lock held */
 bool lo_tx_progress(struct lo_conn *c);
 /* Sends the next request if that is a Send that fits a slot, and there is nothing else to do.
- * False: lo_tx_progress is needed, or lo_tx_ring or lo_tx_reap. Any locks held. */
+ * False: lo_tx_progress is needed, or lo_tx_ring or lo_tx_reap. Instead of tx_lock the core's queue
+ * lock is held, see lo_tx_enter. */
 bool lo_tx_short(struct lo_conn *c);
 /* Writes a slot without payload; false if there is no room. */
 bool lo_tx_note(struct lo_conn *c, enum lo_kind kind, uint8_t flags);

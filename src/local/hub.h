@@ -31,8 +31,8 @@ struct lo_conn;
 struct lo_peer;
 
 enum { LO_DIRECT = 8 }; /* connections polled directly: a cache line each per poll */
-#define LO_LINGER_NS (1 * OS_NS_PER_MS) /* far longer than any processor keeps a store to itself   \
-                                         */
+/* Far longer than any processor keeps a store to itself. */
+#define LO_LINGER_NS (1 * OS_NS_PER_MS)
 
 struct lo_hub {
     struct tp_source source;

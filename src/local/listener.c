@@ -55,10 +55,10 @@ static struct lo_conn *start_conn_locked(struct lo_listener *l, os_sock s) {
     l->half_open_count++;
     lo_conn_get(c);
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     st = tp_watch_add(l->eng, &c->watch);
     if (st == SN_OK) lo_arm(c, &c->timer, LO_REQUEST_NS);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     if (st == SN_OK) return c;
     sn_list_remove(&c->listener_link);
@@ -152,11 +152,11 @@ void lo_listener_close(struct tp_listener *tl) {
         struct lo_conn *c = SN_CONTAINER(it, struct lo_conn, listener_link);
         l->half_open_count--;
         os_lock_enter(&c->rx_lock);
-        os_lock_enter(&c->tx_lock);
+        lo_tx_enter(c);
         bool linked = c->listener != NULL; /* else somebody is about to settle it */
         c->listener = NULL;
         if (lo_state(c) != LO_ENDED) lo_end_use(c);
-        os_lock_leave(&c->tx_lock);
+        lo_tx_leave(c);
         os_lock_leave(&c->rx_lock);
         lo_conn_put(c);
         if (linked) tp_watch_put(&l->watch); /* the connection's; ours is still there */

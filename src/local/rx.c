@@ -31,9 +31,9 @@ enum step {
 /* ---- failures ---- */
 
 static enum step fail(struct lo_conn *c, sn_status st) {
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_fail(c, st);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     return STEP_FAIL;
 }
 
@@ -43,9 +43,9 @@ SN_COLD static enum step broken(struct lo_conn *c, const char *what) {
 }
 
 static enum step refuse(struct lo_conn *c, sn_status for_peer) {
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_refuse(c, for_peer);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     return STEP_FAIL;
 }
 
@@ -342,7 +342,7 @@ static enum step serve_write(struct lo_conn *c, const struct lo_slot *h, const u
 static enum step serve_read(struct lo_conn *c, const struct lo_slot *h) {
     struct lo_tx *tx = &c->tx;
     struct lo_read_in in = { .addr = h->addr, .token = h->token, .size = h->size };
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     if (!tx->irq) {
         tx->irq_cap = SN_MAX(c->ird, 1);
         tx->irq = os_zalloc(tx->irq_cap * sizeof *tx->irq);
@@ -350,7 +350,7 @@ static enum step serve_read(struct lo_conn *c, const struct lo_slot *h) {
     bool room = tx->irq && tx->irq_count < tx->irq_cap;
     if (room) tx->irq[(tx->irq_head + tx->irq_count++) % tx->irq_cap] = in;
     lo_tx_note_busy(c);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     return room ? STEP_DONE : broken(c, "more Reads than agreed");
 }
 
@@ -358,9 +358,9 @@ static enum step serve_read_data(struct lo_conn *c, const struct lo_slot *h, con
     struct lo_rx *rx = &c->rx;
     bool last = !(h->flags & LO_F_MORE);
     if (!rx->read) {
-        os_lock_enter(&c->tx_lock);
+        lo_tx_enter(c);
         rx->read = c->tx.reads.head;
-        os_lock_leave(&c->tx_lock);
+        lo_tx_leave(c);
         if (!rx->read) return broken(c, "an answer to no Read");
         rx->read_len = 0;
         rx->read_at = (struct lo_place){ 0 };
@@ -371,10 +371,10 @@ static enum step serve_read_data(struct lo_conn *c, const struct lo_slot *h, con
     sn_status st = scatter(c, req->sge, req->sge_count, &rx->read_at, TP_READ_SINK, p, h->len);
     rx->read_len += h->len;
     if (st == SN_OK && !last) return STEP_DONE;
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_fifo_pop(&c->tx.reads);
     c->tx.reads_out--;
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     rx->read = NULL;
     c->up->request_done(c->qp, req, st);
     return st == SN_OK ? STEP_DONE : fail(c, st);
@@ -384,13 +384,13 @@ static enum step serve_read_data(struct lo_conn *c, const struct lo_slot *h, con
 
 static enum step serve_ready(struct lo_conn *c, const struct lo_slot *h) {
     if (lo_state(c) != LO_WAIT_READY) return broken(c, "ready twice");
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     c->can_copy = c->peer->can_copy && (h->flags & LO_F_MAY_COPY);
     c->peer_can_pull = (h->flags & LO_F_CAN_PULL) && lo_peer_watched(c->peer);
     lo_set_state(c, LO_OPEN);
     lo_disarm(c, &c->timer);
     tp_events_add(&c->events, TP_EV_ESTABLISHED, SN_OK);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     return STEP_DONE;
 }
 
@@ -438,9 +438,9 @@ static bool hear_ack(struct lo_conn *c, uint32_t ack) {
                   !os_u32_load_seqcst(&c->tx.busy)))
         return true;
     tell(c); /* what came before the slot with this */
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     bool sane = lo_tx_acked(c, ack);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     return sane;
 }
 

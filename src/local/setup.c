@@ -174,10 +174,10 @@ static sn_status start(struct lo_conn *c, struct tp_port *port, const struct os_
     if (st != SN_OK) return st;
     c->watch.events = OS_POLL_IN;
     os_lock_enter(&c->rx_lock); /* keep the engine out until we are done */
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     st = tp_watch_add(c->eng, &c->watch);
     if (st == SN_OK) lo_arm(c, &c->timer, LO_ANSWER_NS);
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     return st;
 }
@@ -256,7 +256,7 @@ sn_status lo_complete(struct tp_conn *tc, uint32_t ird, uint32_t ord) {
     struct lo_conn *c = lo_conn_of(tc);
     sn_status st = SN_E_ABORTED;
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_setup_ready(c); /* the peer may have left */
     if (lo_state(c) == LO_ANSWERED) {
         c->ird = SN_MIN(SN_MAX(ird, c->peer_ord), (uint32_t)LO_DEPTH_CAP);
@@ -269,7 +269,7 @@ sn_status lo_complete(struct tp_conn *tc, uint32_t ird, uint32_t ord) {
         lo_tx_ring(c);
         st = SN_OK;
     }
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     lo_conn_work(c);
     return st;
@@ -349,7 +349,7 @@ sn_status lo_accept(struct tp_conn *tc, const struct tp_setup *setup) {
     sn_status st = SN_E_ABORTED;
     os_lock_enter(&c->events.lock);
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_setup_ready(c); /* the peer may have left */
     if (lo_state(c) == LO_REQUESTED) {
         struct lo_hello h;
@@ -372,7 +372,7 @@ sn_status lo_accept(struct tp_conn *tc, const struct tp_setup *setup) {
         if (st != SN_OK) lo_fail(c, SN_E_PEER_GONE);
     }
     if (st != SN_OK) tp_events_forget(&c->events); /* this answer says it */
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     os_lock_leave(&c->events.lock);
     tp_events_deliver(&c->events);
@@ -385,7 +385,7 @@ sn_status lo_reject(struct tp_conn *tc, const void *pd, uint32_t pd_len) {
     os_lock_enter(&c->events.lock);
     c->events.closed = true;
     os_lock_enter(&c->rx_lock);
-    os_lock_enter(&c->tx_lock);
+    lo_tx_enter(c);
     lo_setup_ready(c); /* the peer may have left */
     if (lo_state(c) == LO_REQUESTED) {
         send_reject(c, 0, pd, pd_len);
@@ -395,7 +395,7 @@ sn_status lo_reject(struct tp_conn *tc, const void *pd, uint32_t pd_len) {
     } else {
         st = SN_E_ABORTED;
     }
-    os_lock_leave(&c->tx_lock);
+    lo_tx_leave(c);
     os_lock_leave(&c->rx_lock);
     os_lock_leave(&c->events.lock);
     return st;

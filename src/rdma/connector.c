@@ -867,6 +867,7 @@ static sn_status remote_invalidate(void *ctx, uint32_t token) {
 const struct tp_upcalls rd_upcalls = {
     .sq_peek = rd_sendq_peek,
     .sq_advance = rd_sendq_advance,
+    .sq_pass = rd_sendq_pass,
     .request_done = rd_sendq_done,
     .requests_done = rd_sendq_done_many,
     .held_back = rd_sendq_held_back,

@@ -190,6 +190,7 @@ void rd_recvq_flush_end(struct rd_qp *qp);
 /* The upcalls of the data path. */
 struct tp_request *rd_sendq_peek(void *qp);
 void rd_sendq_advance(void *qp);
+void rd_sendq_pass(void *qp);
 void rd_sendq_done(void *qp, struct tp_request *req, sn_status st);
 void rd_sendq_done_many(void *qp, struct tp_request *const *req, uint32_t n);
 void rd_sendq_held_back(void *qp);

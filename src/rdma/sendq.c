@@ -151,6 +151,10 @@ struct tp_request *rd_sendq_peek(void *ctx) {
     return &slot_of(sq, taken)->req;
 }
 
+void rd_sendq_pass(void *ctx) {
+    os_lock_pass(&((struct rd_qp *)ctx)->sq.lock);
+}
+
 static sn_status run_local(struct rd_qp *qp, struct rd_sendq_slot *s) {
     if (s->type == RD_BIND) return rd_window_bind_run(s->window, s->bind_id);
     if (s->type == RD_FAST_REGISTER) {

@@ -105,13 +105,16 @@ enum { TP_RECV_SOLICITED = 1, TP_RECV_INVALIDATED = 2 };
 
 struct tp_upcalls {
     /* The next request that was posted and not yet advanced past, or NULL. Called with the send
-     * lock held, so it never races with itself. The pointer is valid until request_done for it
-     * (or until close returns). */
+     * lock held or in try_send, so it never races with itself. The pointer is valid until
+     * request_done for it (or until close returns). */
     struct tp_request *(*sq_peek)(void *qp);
     /* Takes the request just peeked: it is now the transport's to finish with request_done. For
      * TP_OP_LOCAL the core performs and completes it inside this call and the transport must not
      * touch it afterwards. */
     void (*sq_advance)(void *qp);
+    /* Called with the send lock held, right after it was taken: waits for the try_send that is
+     * under way, if there is one. For a transport whose try_send only looks whether it is free. */
+    void (*sq_pass)(void *qp);
     /* The outcome of one advanced request, exactly once, in any order: the core completes them to
      * the user in posting order. A status other than SN_OK: the transport must also be about to
      * end the connection (on_disconnected follows). */
@@ -140,7 +143,7 @@ struct tp_upcalls {
                         struct tp_access *out);
     void (*access_end)(struct tp_access *acc);
     /* Copies len bytes of registered memory, the source of a Send or Write, to dst: access with
-     * TP_LOCAL_READ, for short payload. Called with the send lock held. The statuses of access,
+     * TP_LOCAL_READ, for short payload. Called as sq_peek is. The statuses of access,
      * SN_E_FAULT; dst is spoilt then. */
     sn_status (*copy_from)(void *qp, uint32_t token, uint64_t addr, size_t len, void *dst);
     /* Copies len bytes to registered memory, the target of a Receive: access with TP_LOCAL_WRITE,

@@ -84,6 +84,16 @@ static inline void os_fence_seqcst(void) {
 #endif
 }
 
+/* The same, if the thread's last access to memory that matters was an exchange, of whatever order.
+ */
+static inline void os_fence_after_exchange(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a locked instruction is a fence */
+#else
+    os_fence_seqcst();
+#endif
+}
+
 /* Loads before it come before loads after it. */
 static inline void os_fence_acquire(void) {
 #if defined(__SANITIZE_THREAD__)

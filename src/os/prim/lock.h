@@ -74,6 +74,18 @@ static inline void os_lock_leave(os_lock *l) {
     else
         os_lock_leave_slow(l);
 }
+/* Two that hold different locks need not take both. One takes a, then finds b free (is_free), and
+ * is alone until it leaves a. The other takes b and then passes a: whoever holds a is waited for,
+ * and who takes it later finds b held. */
+static inline bool os_lock_is_free(const os_lock *b) {
+    os_fence_after_exchange();
+    return os_u32_load_acquire(&b->word) == 0;
+}
+static inline void os_lock_pass(os_lock *a) {
+    if (os_lock_is_free(a)) return;
+    os_lock_enter(a);
+    os_lock_leave(a);
+}
 /* Debug: aborts unless the calling thread holds l. Nothing otherwise. */
 static inline void os_lock_assert_held(const os_lock *l) {
     os_rank_assert_held(l, l->rank);

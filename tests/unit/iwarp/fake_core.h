@@ -33,7 +33,8 @@ struct fake_receive {
 };
 
 struct fake_qp {
-    os_lock lock; /* rank RQ */
+    os_lock post_lock; /* rank SQ: around try_send */
+    os_lock lock;      /* rank RQ */
     struct tp_conn *conn;
     struct fake_request sq[FAKE_DEPTH];
     uint32_t sq_posted, sq_taken;
@@ -82,6 +83,9 @@ static inline void fake_sq_advance(void *ctx) {
     struct fake_request *f = &qp->sq[qp->sq_taken++ % FAKE_DEPTH];
     os_lock_leave(&qp->lock);
     if (f->req.op == TP_OP_LOCAL) fake_request_done(qp, &f->req, SN_OK);
+}
+static inline void fake_sq_pass(void *ctx) {
+    os_lock_pass(&((struct fake_qp *)ctx)->post_lock);
 }
 static inline struct tp_receive *fake_take_receive(void *ctx) {
     struct fake_qp *qp = ctx;
@@ -160,6 +164,7 @@ static inline void fake_on_disconnected(void *ctx, sn_status st) {
 static const struct tp_upcalls fake_up = {
     .sq_peek = fake_sq_peek,
     .sq_advance = fake_sq_advance,
+    .sq_pass = fake_sq_pass,
     .request_done = fake_request_done,
     .requests_done = fake_requests_done,
     .held_back = fake_held_back,
@@ -179,6 +184,7 @@ static const struct tp_upcalls fake_up = {
 
 static inline void fake_qp_init(struct fake_qp *qp, void *region, size_t len) {
     memset(qp, 0, sizeof *qp);
+    os_lock_init(&qp->post_lock, OS_RANK_SQ);
     os_lock_init(&qp->lock, OS_RANK_RQ);
     qp->region = region;
     qp->region_len = len;
@@ -210,6 +216,13 @@ static inline struct fake_request *fake_post(struct fake_qp *qp, enum tp_op op, 
     struct fake_request *f = fake_add(qp, op, flags, buf, len, remote, remote_token);
     qp->conn->ops->post_send(qp->conn);
     return f;
+}
+/* What the core tries first when something is posted. False: post_send is to be called. */
+static inline bool fake_try_send(struct fake_qp *qp) {
+    os_lock_enter(&qp->post_lock);
+    bool sent = qp->conn->ops->try_send(qp->conn);
+    os_lock_leave(&qp->post_lock);
+    return sent;
 }
 static inline struct fake_receive *fake_post_receive(struct fake_qp *qp, void *buf, uint32_t len) {
     os_lock_enter(&qp->lock);

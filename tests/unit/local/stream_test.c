@@ -287,6 +287,57 @@ static void need_direct_copies(struct pair *p) {
     SKIP("copies are not direct here: long Sends go through the ring");
 }
 
+struct meddler {
+    struct tp_conn *conn;
+    os_atomic_u32 stop;
+};
+
+static void meddle(void *arg) {
+    struct meddler *m = arg;
+    while (!os_u32_load_acquire(&m->stop)) {
+        m->conn->ops->post_send(m->conn);
+        m->conn->ops->reap(m->conn);
+    }
+}
+
+/* A short Send is written without the stream's lock, if that is free. */
+static void short_sends_beside_others_on_the_stream_arrive_once_in_order(void) {
+    enum { COUNT = 20000, AHEAD = FAKE_DEPTH / 2 };
+    struct pair p;
+    os_thread t;
+    uint32_t at_once = 0, got = 0, posted = 0;
+    open_pair(&p, 2);
+    uint64_t *from = (uint64_t *)(void *)p.mem_a, *to = (uint64_t *)(void *)p.mem_b;
+    lo_conn_set_polled(local_of(&p.b), true); /* else each is told of by post_send */
+    struct meddler other = { .conn = p.a.conn };
+    CHECK_EQ(os_thread_start(&t, "meddler", meddle, &other), SN_OK);
+    for (uint32_t i = 0; i < AHEAD; i++)
+        fake_post_receive(&p.b, &to[i], 8);
+    while (got < COUNT) {
+        WAIT_FOR((p.b.conn->ops->poll(p.b.conn), posted < SN_MIN(COUNT, got + AHEAD) ||
+                                                     os_u32_load_seqcst(&p.b.recv_count) != got));
+        for (; got != os_u32_load_seqcst(&p.b.recv_count); got++) {
+            CHECK_EQ(to[got % AHEAD], got);
+            fake_post_receive(&p.b, &to[got % AHEAD], 8);
+        }
+        if (posted == SN_MIN(COUNT, got + AHEAD) ||
+            posted - os_u32_load_seqcst(&p.a.done_count) >= FAKE_DEPTH - 1)
+            continue;
+        from[posted % FAKE_DEPTH] = posted;
+        fake_add(&p.a, TP_OP_SEND, 0, &from[posted % FAKE_DEPTH], 8, 0, 0);
+        posted++;
+        if (fake_try_send(&p.a))
+            at_once++;
+        else
+            p.a.conn->ops->post_send(p.a.conn);
+    }
+    WAIT_FOR(os_u32_load_seqcst(&p.a.done_count) == COUNT);
+    os_u32_store_release(&other.stop, 1);
+    os_thread_join(t);
+    CHECK(at_once != 0);
+    close_pair(&p);
+}
+
 struct poller {
     struct tp_conn *conn;
     os_atomic_u32 stop;
@@ -634,6 +685,7 @@ TEST_MAIN(TEST(send_small_arrives_and_completes), TEST(operations_of_all_sizes_p
           TEST(silent_sends_are_told_of_at_the_next_post_when_asked_or_at_the_end),
           TEST(result_behind_a_silent_send_is_given),
           TEST(slot_that_was_not_seen_before_the_sleep_is_found),
+          TEST(short_sends_beside_others_on_the_stream_arrive_once_in_order),
           TEST(long_sends_between_pollers_are_copied_by_both),
           TEST(part_that_the_sender_took_is_waited_for),
           TEST(nonsense_for_an_answer_to_an_offer_ends_the_connection),
