@@ -11,14 +11,3 @@ const char *sn_status_text(sn_status st) {
     }
     return "unknown status";
 }
-
-const char *sn_status_name(sn_status st) {
-    switch (st) {
-#define NAME(name, text)                                                                           \
-    case name: return #name;
-        SN_STATUS_LIST(NAME)
-#undef NAME
-    case SN_STATUS_COUNT: break;
-    }
-    return "SN_?";
-}

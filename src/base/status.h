@@ -91,8 +91,6 @@ typedef enum sn_status { SN_STATUS_LIST(SN_STATUS_ENUM) SN_STATUS_COUNT } sn_sta
 
 /* The English text of a status, for logs and tools; never NULL. Any thread. */
 const char *sn_status_text(sn_status st);
-/* The enum name, for tests and traces; never NULL. Any thread. */
-const char *sn_status_name(sn_status st);
 
 #ifdef __cplusplus
 }

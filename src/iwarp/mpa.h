@@ -206,28 +206,6 @@ SN_MUST_CHECK sn_status mpa_fpdu_mark(struct mpa_markers *m, const struct mpa_pi
                                       size_t count, bool crc_on, uint8_t *dst, size_t cap,
                                       size_t *len);
 
-enum mpa_fpdu_fault { MPA_FPDU_FAULT_NONE, MPA_FPDU_FAULT_CRC, MPA_FPDU_FAULT_MARKER };
-
-struct mpa_unmarked {
-    size_t need;               /* MORE: stream octets required in total; OK: taken from the run */
-    uint8_t *fpdu;             /* OK: ULPDU_Length and on, markers gone, borrowed from the run */
-    uint16_t ulpdu_len;        /* OK */
-    enum mpa_fpdu_fault fault; /* WIRE */
-};
-
-/* Takes one FPDU off the front of a run of stream octets at position m->pos, which lies between
- * FPDUs: checks the CRC (if crc_on) and every FPDUPTR, then closes the gaps in place.
- * SN_OK: see *out; m moves past the FPDU. SN_E_MORE: run and m are unchanged, call again with at
- * least out->need octets (up to MPA_FPDU_MARKED_MAX). SN_E_WIRE: out->fault; a bad CRC wins.
- * SN_E_PARAM: m->pos is not a multiple of 4. */
-SN_MUST_CHECK sn_status mpa_fpdu_unmark(struct mpa_markers *m, uint8_t *run, size_t len,
-                                        bool crc_on, struct mpa_unmarked *out);
-
-/* Removes the marker octets from any run of stream octets at m->pos, in place and unchecked, cut
- * anywhere, even inside a marker. Returns the octets left and moves m->pos past the run. Only for
- * streams whose CRC is off: the CRC covers the markers. m->fpdu_off is not kept. */
-size_t mpa_markers_strip(struct mpa_markers *m, uint8_t *run, size_t len);
-
 #ifdef __cplusplus
 }
 #endif

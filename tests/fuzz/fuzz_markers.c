@@ -4,6 +4,7 @@
  */
 #include "fuzz.h"
 #include "iwarp/mpa.h"
+#include "support/unmark.h"
 
 /* Stripping in two runs, cut at `cut`, gives the same as in one. */
 static void check_strip(uint64_t pos, const uint8_t *run, size_t size, size_t cut) {

@@ -7,6 +7,7 @@
 #include "iwarp/crc32c.h"
 #include "os/io/poller.h"
 #include "os/prim/clock.h"
+#include "support/unmark.h"
 
 enum { IN_MAX = 2 * RAW_FPDU_MAX };
 

@@ -2,6 +2,7 @@
  * Items 12 and 24 to 35: MPA in full operation.
  */
 #include "checklist.h"
+#include "support/unmark.h"
 
 /* ---- a second opinion on CRC and markers: bit by bit, word by word ---- */
 

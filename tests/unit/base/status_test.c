@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/status.h"
 #include <ctype.h>
+#include "support/status_name.h"
 #include "support/testing.h"
 
 static void every_status_has_its_own_name_and_text(void) {

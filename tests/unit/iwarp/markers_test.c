@@ -3,6 +3,7 @@
  */
 #include "wire_test.h"
 #include "iwarp/rdmap.h"
+#include "support/unmark.h"
 
 /* A Send of `payload` octets as ULPDU_Length and ULPDU; returns its size. */
 static size_t make_send(uint8_t *dst, uint32_t msn, const uint8_t *payload, uint32_t len) {

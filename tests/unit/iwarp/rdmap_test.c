@@ -4,6 +4,7 @@
 #include "wire_test.h"
 #include "iwarp/rdmap.h"
 #include "iwarp/terminate.h"
+#include "support/unmark.h"
 
 /* What each FPDU vector says. Body or payload is written out here, not taken from the vector. */
 static const struct {

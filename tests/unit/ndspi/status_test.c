@@ -3,6 +3,7 @@
  */
 #include "base/base.h"
 #include "ndspi/status.h"
+#include "support/status_name.h"
 #include "support/testing.h"
 
 static const struct {

@@ -9,6 +9,7 @@
 #include "fake_transport.h"
 #include "os/prim/clock.h"
 #include "rdma/rd.h"
+#include "support/status_name.h"
 #include "support/testing.h"
 
 /* ---- asyncs ---- */
