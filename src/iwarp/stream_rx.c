@@ -13,14 +13,14 @@
 #include "os/prim/pages.h"
 
 enum {
-    STAGE_SMALL = 256,    /* behind a direct read: the trailer and the next head */
-    STAGE_MEDIUM = 1536,  /* a few small messages */
-    STAGE_LARGE = 16384,  /* many small messages */
-    STAGE_BOUNCE = 65536, /* a large FPDU with a CRC */
-    STAGE_AHEAD = 66048,  /* behind a direct read of a long stream: the whole next FPDU */
-    SUM_MIN = 1024,       /* copied and added to the CRC in one pass ... */
-    SUM_END = 64,         /* ... but for its end */
-    DIRECT_MIN = 1024,    /* payload worth a place of its own in the vector */
+    STAGE_SMALL = 256,     /* behind a direct read: the trailer and the next head */
+    STAGE_MEDIUM = 1536,   /* a few small messages */
+    STAGE_LARGE = 16384,   /* many small messages */
+    STAGE_BOUNCE = 131072, /* two large FPDUs with a CRC */
+    STAGE_AHEAD = 66048,   /* behind a direct read of a long stream: the whole next FPDU */
+    SUM_MIN = 1024,        /* copied and added to the CRC in one pass ... */
+    SUM_END = 64,          /* ... but for its end */
+    DIRECT_MIN = 1024,     /* payload worth a place of its own in the vector */
     MARK_LEN = RDMAP_HEAD_TAGGED + MPA_CRC_LEN, /* a report, which needs no PAD */
     DIRECT_PIECES = 8,                          /* segments of a scatter list in one read */
     AHEAD_FPDUS = 4,                            /* FPDUs foreseen in one read ... */
@@ -854,7 +854,8 @@ static inline bool read_some(struct iw_conn *c, size_t *budget, uint8_t *stage, 
     uint8_t *to = stage;
     size_t count = 0, direct = 0, got = 0;
     bool large = wants_direct(rx);
-    if (large && (c->crc || rx->streams) && !rx->bounce) rx->bounce = os_zalloc(STAGE_AHEAD);
+    if (large && (c->crc || rx->streams) && !rx->bounce)
+        rx->bounce = os_zalloc(c->crc ? STAGE_BOUNCE : STAGE_AHEAD);
     if (large && c->crc && rx->bounce) {
         /* In its place it may be changed by the application or by another peer before its CRC is
          * known; that must not end the connection. */

@@ -19,11 +19,11 @@ enum {
     COPY_MAX = 512,     /* payload that is copied beside its head */
     SMALL_BYTES = 2048, /* messages of up to COPY_MAX that leave together */
     SMALL_ROOM = COPY_MAX + 2 * (RDMAP_HEAD_MAX + MPA_TRAILER_MAX), /* for one, and a report */
-    SCRATCH = 12288, /* heads, trailers and copied payloads of a batch */
-    BOUNCE_BYTES = 128 * 1024,
-    LONG_CALL = 64 * 1024,   /* a call with as many bytes takes its time */
-    BURST_CALLS = 8,         /* then receiving gets its turn */
-    BIG_MULPDU = 63488 + 18, /* towards another SoftND: 15.5 pages of 4 KiB to an FPDU */
+    SCRATCH = 12288,           /* heads, trailers and copied payloads of a batch */
+    BOUNCE_BYTES = 384 * 1024, /* six of the largest FPDUs to another SoftND */
+    LONG_CALL = 64 * 1024,     /* a call with as many bytes takes its time */
+    BURST_CALLS = 8,           /* then receiving gets its turn */
+    BIG_MULPDU = 63488 + 18,   /* towards another SoftND: 15.5 pages of 4 KiB to an FPDU */
 };
 
 /* ---- queues of requests ---- */
