@@ -74,6 +74,9 @@ typedef enum sn_status { SN_STATUS_LIST(SN_STATUS_ENUM) SN_STATUS_COUNT } sn_sta
 #define SN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #endif
 #define SN_COLD __attribute__((cold))
+/* On the way of a small message: such functions lie beside each other, for after a system call a
+ * machine may have to translate each page of code anew. */
+#define SN_HOT __attribute__((hot))
 #define SN_NOINLINE __attribute__((noinline))
 /* For code that may read memory whose owner has freed it or writes to it. */
 #define SN_NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined")))
@@ -83,6 +86,7 @@ typedef enum sn_status { SN_STATUS_LIST(SN_STATUS_ENUM) SN_STATUS_COUNT } sn_sta
 #define SN_MUST_CHECK
 #define SN_PRINTF(fmt, args)
 #define SN_COLD
+#define SN_HOT
 #define SN_NOINLINE
 #define SN_NO_SANITIZE
 #define SN_LIKELY(x) (x)

@@ -279,7 +279,7 @@ static void release(struct tp_conn *tc) {
 
 /* When a report that is due leaves. From the engine thread a Write is reported at once, since its
  * target may never call; what the application is about to see waits for its answer to ride on. */
-static void plan_report(struct iw_conn *c, bool from_engine) {
+SN_HOT static void plan_report(struct iw_conn *c, bool from_engine) {
     if (!iw_report_due(c)) return;
     uint32_t behind = os_u32_load_relaxed(&c->processed) - os_u32_load_relaxed(&c->reported);
     if (behind >= IW_REPORT_EVERY || (from_engine && c->last_was_write)) {
@@ -291,7 +291,7 @@ static void plan_report(struct iw_conn *c, bool from_engine) {
 }
 
 /* Both locks held. Something arrived: answers, reports, requests that waited for it. */
-static void after_rx(struct iw_conn *c, bool from_engine) {
+SN_HOT static void after_rx(struct iw_conn *c, bool from_engine) {
     if (iw_state(c) == IW_OPEN) {
         plan_report(c, from_engine);
         iw_tx_progress(c);
@@ -350,7 +350,7 @@ static void on_ready(struct tp_watch *w, uint32_t events) {
     tp_events_deliver(&c->events);
 }
 
-static bool poll(struct tp_conn *tc) {
+SN_HOT static bool poll(struct tp_conn *tc) {
     struct iw_conn *c = iw_conn_of(tc);
     if (!os_lock_try(&c->rx_lock)) return false;
     bool did = false;
@@ -383,7 +383,7 @@ static void settle(struct iw_conn *c, bool failed) {
     tp_events_deliver(&c->events);
 }
 
-static void post_send(struct tp_conn *tc) {
+SN_HOT static void post_send(struct tp_conn *tc) {
     struct iw_conn *c = iw_conn_of(tc);
     if (iw_state(c) != IW_OPEN) return;
     os_lock_enter(&c->tx_lock);

@@ -30,7 +30,7 @@ static uint32_t load_be32(const uint8_t *p) {
     return ((uint32_t)p[0] << 24) | ((uint32_t)p[1] << 16) | ((uint32_t)p[2] << 8) | p[3];
 }
 
-size_t ddp_tagged_pack(uint8_t *dst, bool last, uint8_t ulp, uint32_t stag, uint64_t to) {
+SN_HOT size_t ddp_tagged_pack(uint8_t *dst, bool last, uint8_t ulp, uint32_t stag, uint64_t to) {
     dst[0] = (uint8_t)(CONTROL_F_TAGGED | (last ? CONTROL_F_LAST : 0u) | DDP_VERSION);
     dst[1] = ulp;
     store_be32(dst + 2, stag);
@@ -39,8 +39,8 @@ size_t ddp_tagged_pack(uint8_t *dst, bool last, uint8_t ulp, uint32_t stag, uint
     return DDP_TAGGED_LEN;
 }
 
-size_t ddp_untagged_pack(uint8_t *dst, bool last, uint8_t ulp, uint32_t ulp_word, uint32_t qn,
-                         uint32_t msn, uint32_t mo) {
+SN_HOT size_t ddp_untagged_pack(uint8_t *dst, bool last, uint8_t ulp, uint32_t ulp_word,
+                                uint32_t qn, uint32_t msn, uint32_t mo) {
     dst[0] = (uint8_t)((last ? CONTROL_F_LAST : 0u) | DDP_VERSION);
     dst[1] = ulp;
     store_be32(dst + 2, ulp_word);
@@ -50,7 +50,7 @@ size_t ddp_untagged_pack(uint8_t *dst, bool last, uint8_t ulp, uint32_t ulp_word
     return DDP_UNTAGGED_LEN;
 }
 
-sn_status ddp_unpack(const void *ulpdu, size_t len, struct ddp_header *out) {
+SN_HOT sn_status ddp_unpack(const void *ulpdu, size_t len, struct ddp_header *out) {
     const uint8_t *p = (const uint8_t *)ulpdu;
     if (len == 0 || len < ddp_header_len(p[0])) return SN_E_MORE;
     bool tagged = p[0] & CONTROL_F_TAGGED;

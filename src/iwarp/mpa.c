@@ -150,7 +150,7 @@ uint32_t mpa_mulpdu(uint32_t emss, bool markers) {
 
 static const uint8_t zeros[4];
 
-size_t mpa_trailer_pack(uint8_t *dst, size_t ulpdu_len, uint32_t state, bool crc_on) {
+SN_HOT size_t mpa_trailer_pack(uint8_t *dst, size_t ulpdu_len, uint32_t state, bool crc_on) {
     size_t pad = mpa_pad(ulpdu_len);
     memset(dst, 0, pad + MPA_CRC_LEN);
     if (crc_on) mpa_crc_pack(dst + pad, sn_crc32c_finish(sn_crc32c_extend(state, zeros, pad)));

@@ -59,7 +59,7 @@ static const struct rdmap_op ops[RDMAP_OPCODE_COUNT] = {
                                 .body_max = RDMAP_ATOMIC_RESPONSE_LEN },
 };
 
-const struct rdmap_op *rdmap_op_of(uint8_t opcode) {
+SN_HOT const struct rdmap_op *rdmap_op_of(uint8_t opcode) {
     return &ops[rdmap_opcode_of(opcode)];
 }
 
@@ -133,8 +133,8 @@ SN_COLD static sn_status refuse_short(const uint8_t *p, size_t have, size_t ulpd
                   opcode == RDMAP_TERMINATE, fault);
 }
 
-sn_status rdmap_unpack(const void *ulpdu, size_t have, size_t ulpdu_len, struct rdmap_segment *out,
-                       struct rdmap_fault *fault) {
+SN_HOT sn_status rdmap_unpack(const void *ulpdu, size_t have, size_t ulpdu_len,
+                              struct rdmap_segment *out, struct rdmap_fault *fault) {
     const uint8_t *p = (const uint8_t *)ulpdu;
     if (SN_UNLIKELY(ulpdu_len == 0)) return refuse(RDMAP_FAULT_SHORT, false, fault);
     if (have == 0) return SN_E_MORE;
@@ -175,14 +175,14 @@ static uint8_t *put_len(uint8_t *dst, uint32_t ulpdu_len) {
     return dst + MPA_LEN_LEN;
 }
 
-size_t rdmap_tagged_pack(uint8_t *dst, enum rdmap_opcode op, bool last, uint32_t stag, uint64_t to,
-                         uint32_t payload_len) {
+SN_HOT size_t rdmap_tagged_pack(uint8_t *dst, enum rdmap_opcode op, bool last, uint32_t stag,
+                                uint64_t to, uint32_t payload_len) {
     ddp_tagged_pack(put_len(dst, DDP_TAGGED_LEN + payload_len), last, control(op), stag, to);
     return RDMAP_HEAD_TAGGED;
 }
 
-size_t rdmap_untagged_pack(uint8_t *dst, enum rdmap_opcode op, bool last, uint32_t inv_stag,
-                           uint32_t qn, uint32_t msn, uint32_t mo, uint32_t payload_len) {
+SN_HOT size_t rdmap_untagged_pack(uint8_t *dst, enum rdmap_opcode op, bool last, uint32_t inv_stag,
+                                  uint32_t qn, uint32_t msn, uint32_t mo, uint32_t payload_len) {
     ddp_untagged_pack(put_len(dst, DDP_UNTAGGED_LEN + payload_len), last, control(op), inv_stag, qn,
                       msn, mo);
     return RDMAP_HEAD_UNTAGGED;

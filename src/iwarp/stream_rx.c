@@ -106,7 +106,7 @@ static sn_status next_place(struct iw_conn *c, const struct iw_place *at, uint32
 }
 
 /* Moves a place on by n bytes, which lie in one segment, and past segments that are full. */
-static void move_place(const struct iw_rx *rx, struct iw_place *at, uint32_t n) {
+SN_HOT static void move_place(const struct iw_rx *rx, struct iw_place *at, uint32_t n) {
     const struct tp_sge *sge;
     uint32_t count;
     if (rx->seg.opcode == RDMAP_WRITE) return;
@@ -124,7 +124,7 @@ static void move_place(const struct iw_rx *rx, struct iw_place *at, uint32_t n) 
     }
 }
 
-static void placed(struct iw_rx *rx, uint32_t n) {
+SN_HOT static void placed(struct iw_rx *rx, uint32_t n) {
     rx->seg_off += n;
     move_place(rx, place_of(rx), n);
 }
@@ -173,7 +173,7 @@ static bool copy_staged(struct iw_conn *c, uint8_t *dst, const uint8_t *src, siz
 }
 
 /* A few bytes of a Send that lie in one segment. False: nothing was done, for whatever reason. */
-static bool place_few(struct iw_conn *c, const uint8_t *p, uint32_t n) {
+SN_HOT static bool place_few(struct iw_conn *c, const uint8_t *p, uint32_t n) {
     struct iw_rx *rx = &c->rx;
     if (rx->seg.opcode == RDMAP_WRITE || rx->seg.opcode == RDMAP_READ_RESPONSE || n >= SUM_MIN)
         return false;
@@ -187,7 +187,7 @@ static bool place_few(struct iw_conn *c, const uint8_t *p, uint32_t n) {
 }
 
 /* Payload bytes that are in the staging buffer. */
-static void place_staged(struct iw_conn *c, const uint8_t *p, uint32_t n) {
+SN_HOT static void place_staged(struct iw_conn *c, const uint8_t *p, uint32_t n) {
     struct iw_rx *rx = &c->rx;
     bool body = !rdmap_op_of(rx->seg.opcode)->payload;
     if (!rx->fault_set && !body && place_few(c, p, n)) return;
@@ -217,7 +217,7 @@ static void place_staged(struct iw_conn *c, const uint8_t *p, uint32_t n) {
 
 /* ---- one segment ---- */
 
-static sn_status begin_send(struct iw_conn *c) {
+SN_HOT static sn_status begin_send(struct iw_conn *c) {
     struct iw_rx *rx = &c->rx;
     if (rx->seg.msn != rx->send_msn) {
         refuse(c, RDMAP_FAULT_MSN, SN_E_WIRE);
@@ -293,7 +293,7 @@ static void begin_response(struct iw_conn *c) {
 
 /* have: bytes that were read behind the head. SN_E_AGAIN: a Send has to wait for a receive. Faults
  * are noted in rx. */
-static sn_status begin_segment(struct iw_conn *c, size_t have) {
+SN_HOT static sn_status begin_segment(struct iw_conn *c, size_t have) {
     switch (c->rx.seg.opcode) {
     case RDMAP_SEND:
     case RDMAP_SEND_INV:
@@ -317,7 +317,7 @@ static sn_status begin_segment(struct iw_conn *c, size_t have) {
     }
 }
 
-static void end_send(struct iw_conn *c) {
+SN_HOT static void end_send(struct iw_conn *c) {
     struct iw_rx *rx = &c->rx;
     const struct rdmap_op *op = rdmap_op_of(rx->seg.opcode);
     rx->recv_len += rx->seg.payload_len;
@@ -535,7 +535,7 @@ static void note_ahead(struct iw_conn *c, const uint8_t *trail) {
         rx->ahead = mpa_foretold_unpack(trail + mpa_pad(rx->ulpdu_len));
 }
 
-static void end_segment(struct iw_conn *c, const uint8_t *trail) {
+SN_HOT static void end_segment(struct iw_conn *c, const uint8_t *trail) {
     struct iw_rx *rx = &c->rx;
     rx->phase = IW_RX_HEAD;
     if (c->crc && !mpa_trailer_good(trail, rx->ulpdu_len, rx->crc)) {
@@ -594,7 +594,7 @@ static void hurry_first(struct iw_conn *c) {
 
 /* Takes a report that is there as a whole, known by its first bytes. One that is wrong is left to
  * the long way, as all else. */
-static bool take_report(struct iw_conn *c, const uint8_t *p, size_t n) {
+SN_HOT static bool take_report(struct iw_conn *c, const uint8_t *p, size_t n) {
     struct iw_rx *rx = &c->rx;
     if (n < MARK_LEN || memcmp(p, rx->mark, sizeof rx->mark) != 0 || iw_state(c) != IW_OPEN ||
         iw_peer(c) != IW_PEER_SOFTND)
@@ -611,7 +611,7 @@ static bool take_report(struct iw_conn *c, const uint8_t *p, size_t n) {
 }
 
 /* Collects the head; true when it is whole and decoded. */
-static bool take_head(struct iw_conn *c, const uint8_t **p, size_t *n) {
+SN_HOT static bool take_head(struct iw_conn *c, const uint8_t **p, size_t *n) {
     struct iw_rx *rx = &c->rx;
     if (rx->head_have == 0) {
         hurry_first(c);
@@ -726,7 +726,7 @@ static void enter_payload(struct iw_rx *rx) {
     rx->phase = rx->seg.payload_len ? IW_RX_PAYLOAD : IW_RX_TRAILER;
 }
 
-static void consume(struct iw_conn *c, const uint8_t *p, size_t n) {
+SN_HOT static void consume(struct iw_conn *c, const uint8_t *p, size_t n) {
     struct iw_rx *rx = &c->rx;
     while (n != 0 && running(c)) {
         switch (rx->phase) {
@@ -891,7 +891,7 @@ static inline bool read_some(struct iw_conn *c, size_t *budget, uint8_t *stage, 
 
 /* A system call leaves no translation of an address behind on some machines, so each page of the
  * stack that the way of a single small message touches is felt. */
-static SN_NOINLINE bool read_little(struct iw_conn *c, size_t *budget) {
+SN_HOT static SN_NOINLINE bool read_little(struct iw_conn *c, size_t *budget) {
     uint8_t stage[STAGE_MEDIUM];
     return read_some(c, budget, stage, sizeof stage);
 }
@@ -1106,7 +1106,7 @@ static SN_NOINLINE bool read_ahead(struct iw_conn *c, size_t *budget, uint32_t s
     return false;
 }
 
-bool iw_rx_progress(struct iw_conn *c) {
+SN_HOT bool iw_rx_progress(struct iw_conn *c) {
     size_t budget = BURST_BYTES;
     struct iw_rx *rx = &c->rx;
     if (os_u32_load_relaxed(&rx->stalled)) return false;

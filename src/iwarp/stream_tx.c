@@ -32,7 +32,7 @@ static struct tp_request *next_of(const struct tp_request *req) {
     return (struct tp_request *)(uintptr_t)req->tp_u64;
 }
 
-void iw_fifo_push(struct iw_fifo *f, struct tp_request *req) {
+SN_HOT void iw_fifo_push(struct iw_fifo *f, struct tp_request *req) {
     req->tp_u64 = 0;
     if (f->tail)
         f->tail->tp_u64 = (uint64_t)(uintptr_t)req;
@@ -42,7 +42,7 @@ void iw_fifo_push(struct iw_fifo *f, struct tp_request *req) {
     f->count++;
 }
 
-struct tp_request *iw_fifo_pop(struct iw_fifo *f) {
+SN_HOT struct tp_request *iw_fifo_pop(struct iw_fifo *f) {
     struct tp_request *req = f->head;
     if (!req) return NULL;
     f->head = next_of(req);
@@ -53,7 +53,7 @@ struct tp_request *iw_fifo_pop(struct iw_fifo *f) {
 
 /* ---- when a Send or Write is complete ---- */
 
-static void complete_oldest(struct iw_conn *c, uint32_t n) {
+SN_HOT static void complete_oldest(struct iw_conn *c, uint32_t n) {
     struct tp_request *done[TP_DONE_BATCH];
     while (n != 0) {
         uint32_t m = SN_MIN(n, (uint32_t)TP_DONE_BATCH);
@@ -73,7 +73,7 @@ void iw_peer_decided(struct iw_conn *c, enum iw_peer peer) {
            peer == IW_PEER_SOFTND ? "SoftND, completions are confirmed" : "another implementation");
 }
 
-bool iw_confirmed(struct iw_conn *c, uint32_t count) {
+SN_HOT bool iw_confirmed(struct iw_conn *c, uint32_t count) {
     uint32_t sent = c->tx.confirm_base + c->tx.unconfirmed.count, last = c->tx.confirm_last;
     if (count - last > sent - last) return false; /* goes back, or past what was sent */
     c->tx.confirm_last = count;
@@ -83,13 +83,13 @@ bool iw_confirmed(struct iw_conn *c, uint32_t count) {
     return true;
 }
 
-bool iw_report_due(struct iw_conn *c) {
+SN_HOT bool iw_report_due(struct iw_conn *c) {
     return iw_peer(c) == IW_PEER_SOFTND &&
            (os_u32_load_relaxed(&c->hello_due) ||
             os_u32_load_acquire(&c->processed) != os_u32_load_relaxed(&c->reported));
 }
 
-static size_t pack_report(struct iw_conn *c, uint8_t *head) {
+SN_HOT static size_t pack_report(struct iw_conn *c, uint8_t *head) {
     uint32_t count = os_u32_load_acquire(&c->processed);
     os_u32_store_relaxed(&c->reported, count);
     os_u32_store_relaxed(&c->hello_due, 0);
@@ -463,8 +463,8 @@ static enum rdmap_opcode send_opcode(const struct tp_request *req) {
 }
 
 /* The head of an FPDU with payload [off, off+payload) of a Send or Write. */
-static size_t pack_head(const struct tp_request *req, uint32_t msn, uint32_t off, uint32_t payload,
-                        bool last, uint8_t *head) {
+SN_HOT static size_t pack_head(const struct tp_request *req, uint32_t msn, uint32_t off,
+                               uint32_t payload, bool last, uint8_t *head) {
     if (req->op == TP_OP_WRITE) {
         uint32_t stag = req->remote_token;
         /* Nobody may look at it, but some adapters refuse 0, and one value is our mark. */
@@ -762,7 +762,7 @@ static void request_failed(struct iw_conn *c, sn_status st, struct tp_request *r
     c->tx.fail_fault_set = true;
 }
 
-void iw_settle_locked(struct iw_conn *c) {
+SN_HOT void iw_settle_locked(struct iw_conn *c) {
     struct iw_tx *tx = &c->tx;
     if (!tx->failed) return;
     tx->failed = false;
@@ -846,7 +846,7 @@ static void marked_to_raw(struct iw_conn *c, struct batch *b) {
     b->culprit = f->req;
 }
 
-static void set_blocked(struct iw_conn *c, bool blocked) {
+SN_HOT static void set_blocked(struct iw_conn *c, bool blocked) {
     if ((os_u32_load_relaxed(&c->tx.blocked) != 0) == blocked) return;
     os_u32_store_relaxed(&c->tx.blocked, blocked);
     iw_set_interest(c);
@@ -920,13 +920,13 @@ static bool send_some(struct iw_conn *c, bool only_part, bool *did) {
 
 /* ---- small messages: built in one piece, without a batch ---- */
 
-static bool is_small(const struct iw_conn *c, const struct tp_request *req) {
+SN_HOT static bool is_small(const struct iw_conn *c, const struct tp_request *req) {
     return (req->op == TP_OP_SEND || req->op == TP_OP_WRITE) && req->length <= COPY_MAX &&
            req->length <= c->tx.mulpdu - DDP_UNTAGGED_LEN &&
            !((req->flags & TP_F_FENCE) && c->tx.reads_out != 0);
 }
 
-static bool gather(struct iw_conn *c, const struct tp_request *req, uint8_t *dst) {
+SN_HOT static bool gather(struct iw_conn *c, const struct tp_request *req, uint8_t *dst) {
     if (req->flags & TP_F_INLINE) return os_guarded_copy(dst, req->inline_data, req->length);
     for (uint32_t i = 0; i < req->sge_count; i++) {
         const struct tp_sge *s = &req->sge[i];
@@ -939,14 +939,14 @@ static bool gather(struct iw_conn *c, const struct tp_request *req, uint8_t *dst
 }
 
 /* Adds the trailer to a head and its payload; gives the end. */
-static uint8_t *close_fpdu(const struct iw_conn *c, uint8_t *fpdu, size_t len) {
+SN_HOT static uint8_t *close_fpdu(const struct iw_conn *c, uint8_t *fpdu, size_t len) {
     uint32_t crc = c->crc ? sn_crc32c_extend(SN_CRC32C_INIT, fpdu, len) : 0;
     return fpdu + len + mpa_trailer_pack(fpdu + len, len - MPA_LEN_LEN, crc, c->crc);
 }
 
 /* Sends small messages if those are next, in one system call. What the socket does not take
  * becomes bytes of our own. False if it is not for us: a failure, too, is left to the batch. */
-static bool send_small(struct iw_conn *c, bool *did) {
+SN_HOT static bool send_small(struct iw_conn *c, bool *did) {
     struct iw_tx *tx = &c->tx;
     uint8_t buf[SMALL_BYTES], *p = buf;
     uint32_t count = 0;
@@ -981,7 +981,7 @@ static bool send_small(struct iw_conn *c, bool *did) {
 
 /* Building an empty batch would find it out too, but this comes between each arrival and who waits
  * for it. */
-static bool nothing_to_send(const struct iw_conn *c) {
+SN_HOT static bool nothing_to_send(const struct iw_conn *c) {
     const struct iw_tx *tx = &c->tx;
     return tx->raw_len == 0 && !tx->part.active && tx->q_count == 0 && tx->irq_count == 0 &&
            !c->report_now && !os_u32_load_relaxed(&tx->blocked) && !c->up->sq_peek(c->qp);
@@ -993,7 +993,7 @@ static bool nothing_to_send(const struct iw_conn *c) {
  * results and finds none: a queue pair that is ahead of its peer is never IW_REPORT_EVERY messages
  * behind, and would pay for a segment with each message. While a Send of the peer waits here for a
  * receive, reports are not read. */
-bool iw_tx_defer(struct iw_conn *c) {
+SN_HOT bool iw_tx_defer(struct iw_conn *c) {
     struct iw_tx *tx = &c->tx;
     const struct tp_request *req;
     const bool few = tx->unconfirmed.count < IW_REPORT_EVERY;
@@ -1007,7 +1007,7 @@ bool iw_tx_defer(struct iw_conn *c) {
     return true;
 }
 
-bool iw_tx_progress(struct iw_conn *c) {
+SN_HOT bool iw_tx_progress(struct iw_conn *c) {
     bool did = false, more = true;
     c->tx.deferred = 0;
     /* A batch that the socket refuses, or cuts short, was copied and summed for nothing. */

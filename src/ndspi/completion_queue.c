@@ -70,8 +70,8 @@ static HRESULT STDMETHODCALLTYPE notify(IND2CompletionQueue *This, ULONG type, O
     return ndspi_request_started(o, r, start_notify(r));
 }
 
-static ULONG STDMETHODCALLTYPE get_results(IND2CompletionQueue *This, ND2_RESULT results[],
-                                           ULONG count) {
+SN_HOT static ULONG STDMETHODCALLTYPE get_results(IND2CompletionQueue *This, ND2_RESULT results[],
+                                                  ULONG count) {
     struct rd_completion batch[BATCH];
     struct rd_cq *rd = cq_of(This)->rd;
     if (!results) return 0;

@@ -31,16 +31,17 @@ static HRESULT STDMETHODCALLTYPE flush(IND2QueuePair *This) {
     return ND_SUCCESS;
 }
 
-static HRESULT STDMETHODCALLTYPE send_message(IND2QueuePair *This, VOID *context,
-                                              const ND2_SGE sge[], ULONG count, ULONG flags) {
+SN_HOT static HRESULT STDMETHODCALLTYPE send_message(IND2QueuePair *This, VOID *context,
+                                                     const ND2_SGE sge[], ULONG count,
+                                                     ULONG flags) {
     if (flags & ~NDSPI_SEND_FLAGS) return ndspi_bad_param(4);
     if (!sge && count > 0) return ndspi_bad_param(2);
     return ndspi_status_post(
         rd_qp_send(qp_of(This)->rd, context, ndspi_sge(sge), count, ndspi_post_flags(flags), 0));
 }
 
-static HRESULT STDMETHODCALLTYPE receive(IND2QueuePair *This, VOID *context, const ND2_SGE sge[],
-                                         ULONG count) {
+SN_HOT static HRESULT STDMETHODCALLTYPE receive(IND2QueuePair *This, VOID *context,
+                                                const ND2_SGE sge[], ULONG count) {
     if (!sge && count > 0) return ndspi_bad_param(2);
     return ndspi_status_post(rd_qp_receive(qp_of(This)->rd, context, ndspi_sge(sge), count));
 }
@@ -80,9 +81,10 @@ static HRESULT STDMETHODCALLTYPE read_remote(IND2QueuePair *This, VOID *context,
                                         ndspi_post_flags(flags & ~ND_OP_FLAG_INLINE)));
 }
 
-static HRESULT STDMETHODCALLTYPE write_remote(IND2QueuePair *This, VOID *context,
-                                              const ND2_SGE sge[], ULONG count, UINT64 remote_addr,
-                                              UINT32 remote_token, ULONG flags) {
+SN_HOT static HRESULT STDMETHODCALLTYPE write_remote(IND2QueuePair *This, VOID *context,
+                                                     const ND2_SGE sge[], ULONG count,
+                                                     UINT64 remote_addr, UINT32 remote_token,
+                                                     ULONG flags) {
     if (flags & ~NDSPI_WRITE_FLAGS) return ndspi_bad_param(6);
     if (!sge && count > 0) return ndspi_bad_param(2);
     return ndspi_status_post(rd_qp_write(qp_of(This)->rd, context, ndspi_sge(sge), count,

@@ -97,7 +97,7 @@ HRESULT ndspi_status(sn_status st) {
     return ND_INTERNAL_ERROR;
 }
 
-HRESULT ndspi_status_post(sn_status st) {
+SN_HOT HRESULT ndspi_status_post(sn_status st) {
     if (SN_LIKELY(st == SN_OK)) return ND_SUCCESS;
     if (st == SN_E_BUSY) return ND_INVALID_DEVICE_REQUEST;
     if (st == SN_E_NOMEM) return ND_INSUFFICIENT_RESOURCES;

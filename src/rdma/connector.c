@@ -811,8 +811,8 @@ bool rd_qp_refusal(const struct rd_qp *qp, struct rd_refusal *out) {
     return true;
 }
 
-static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t len,
-                               enum tp_right right, struct tp_access *out) {
+SN_HOT static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t len,
+                                      enum tp_right right, struct tp_access *out) {
     struct rd_qp *qp = ctx;
     sn_status st = rd_table_access(&qp->ad->table, qp->id, token, addr, len, right, out);
     if (SN_UNLIKELY(st == SN_OK && ((struct rd_slot *)out->hold)->pd != qp->pd)) {
@@ -830,7 +830,8 @@ static sn_status access_memory(void *ctx, uint32_t token, uint64_t addr, size_t 
     return st;
 }
 
-static sn_status copy_from_memory(void *ctx, uint32_t token, uint64_t addr, size_t len, void *dst) {
+SN_HOT static sn_status copy_from_memory(void *ctx, uint32_t token, uint64_t addr, size_t len,
+                                         void *dst) {
     struct rd_qp *qp = ctx;
     if (SN_LIKELY(
             rd_table_copy_from(&qp->ad->table, &qp->sq.source, qp->pd, token, addr, len, dst)))
@@ -850,7 +851,8 @@ static sn_status copy_from_memory(void *ctx, uint32_t token, uint64_t addr, size
     return SN_OK;
 }
 
-static bool copy_to_memory(void *ctx, uint32_t token, uint64_t addr, size_t len, const void *src) {
+SN_HOT static bool copy_to_memory(void *ctx, uint32_t token, uint64_t addr, size_t len,
+                                  const void *src) {
     struct rd_qp *qp = ctx;
     return rd_table_copy_to(&qp->ad->table, &qp->rq.target, qp->pd, token, addr, len, src);
 }

@@ -232,7 +232,7 @@ static void export_entry(const struct rd_cq_entry *e, struct rd_completion *out)
     out->invalidated_token = e->invalidated_token;
 }
 
-static uint32_t take(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
+SN_HOT static uint32_t take(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
     if (os_u32_load_acquire(&cq->queued) == 0) return 0;
     os_lock_enter(&cq->lock);
     uint32_t queued = os_u32_load_relaxed(&cq->queued);
@@ -249,12 +249,13 @@ static uint32_t take(struct rd_cq *cq, struct rd_completion *out, uint32_t max) 
 }
 
 /* Behind the n that out has already. out may be NULL if nothing is asked for. */
-static uint32_t take_more(struct rd_cq *cq, struct rd_completion *out, uint32_t n, uint32_t max) {
+SN_HOT static uint32_t take_more(struct rd_cq *cq, struct rd_completion *out, uint32_t n,
+                                 uint32_t max) {
     return n < max ? n + take(cq, out + n, max - n) : n;
 }
 
 /* Lets a transport send what it held back, for every connection that gave completions since. */
-static void flush_reports(struct rd_cq *cq) {
+SN_HOT static void flush_reports(struct rd_cq *cq) {
     while (os_u32_load_acquire(&cq->due_count) != 0) {
         struct tp_conn *conn = NULL;
         struct rd_qp *qp = NULL;
@@ -278,14 +279,14 @@ static void flush_reports(struct rd_cq *cq) {
 
 /* Who polls in a tight loop has nothing else to do: the way to it and back is spared a few times,
  * so that what arrives is seen earlier. */
-static uint32_t looks_of(const struct rd_cq *cq, const struct tp_conn *conn) {
+SN_HOT static uint32_t looks_of(const struct rd_cq *cq, const struct tp_conn *conn) {
     bool tight = os_ticks() - cq->left_ticks < RD_CQ_TIGHT;
     return tight && os_u32_load_relaxed(&cq->due_count) == 0 ? SN_MAX(conn->ops->looks, 1u) : 1;
 }
 
 /* poll_lock held: the queue pair and its connection stay until it is released, since both are
  * taken away first and rd_cq_quiesce waits before they are freed. */
-static bool make_progress(struct rd_cq *cq, bool empty, uint32_t *looks) {
+SN_HOT static bool make_progress(struct rd_cq *cq, bool empty, uint32_t *looks) {
     struct tp_engine *eng = cq->ad->eng;
     struct rd_qp *qp = os_ptr_load_acquire(&cq->recent);
     struct tp_conn *conn = qp ? os_ptr_load_acquire(&qp->conn) : NULL;
@@ -316,7 +317,7 @@ static bool make_progress(struct rd_cq *cq, bool empty, uint32_t *looks) {
  * transports that the application has nothing to answer. But who always finds something (another
  * thread posts, or requests complete in the call that posts them) still makes progress now and
  * then, for others too: as the queue is polled hard, the engine's thread leaves it to us. */
-uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
+SN_HOT uint32_t rd_cq_poll(struct rd_cq *cq, struct rd_completion *out, uint32_t max) {
     uint32_t n = take(cq, out, max);
     if (os_u32_load_relaxed(&cq->failed)) return n;
     if (n != 0) {

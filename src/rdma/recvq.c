@@ -53,7 +53,8 @@ SN_COLD static sn_status wake_stream(struct rd_qp *qp) {
     return SN_OK;
 }
 
-sn_status rd_qp_receive(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count) {
+SN_HOT sn_status rd_qp_receive(struct rd_qp *qp, void *context, const struct tp_sge *sge,
+                               uint32_t count) {
     struct rd_recvq *rq = &qp->rq;
     uint32_t total;
     if (SN_UNLIKELY(qp->srq != NULL)) return SN_E_REQUEST;
@@ -102,7 +103,7 @@ static struct tp_receive *take_shared(struct rd_qp *qp) {
     return s ? &s->recv : NULL;
 }
 
-struct tp_receive *rd_recvq_take(void *ctx) {
+SN_HOT struct tp_receive *rd_recvq_take(void *ctx) {
     struct rd_qp *qp = ctx;
     struct rd_recvq *rq = &qp->rq;
     if (qp->srq) return take_shared(qp);
@@ -114,7 +115,7 @@ struct tp_receive *rd_recvq_take(void *ctx) {
 }
 
 /* Frees the slot before the completion can be seen, so that its reader can post again at once. */
-static void *free_slot(struct rd_qp *qp, struct tp_receive *recv) {
+SN_HOT static void *free_slot(struct rd_qp *qp, struct tp_receive *recv) {
     struct rd_recvq *rq = &qp->rq;
     if (qp->srq) {
         struct rd_srq_slot *s = SN_CONTAINER(recv, struct rd_srq_slot, recv);
@@ -127,8 +128,8 @@ static void *free_slot(struct rd_qp *qp, struct tp_receive *recv) {
     return context;
 }
 
-void rd_recvq_done(void *ctx, struct tp_receive *recv, sn_status st, uint32_t bytes, uint32_t flags,
-                   uint32_t invalidated_token) {
+SN_HOT void rd_recvq_done(void *ctx, struct tp_receive *recv, sn_status st, uint32_t bytes,
+                          uint32_t flags, uint32_t invalidated_token) {
     struct rd_qp *qp = ctx;
     struct rd_fire f;
     rd_fire_init(&f);

@@ -28,8 +28,8 @@ static struct rd_sendq_slot *slot_of(struct rd_sendq *sq, uint32_t index) {
 
 /* ---- completion ---- */
 
-static void put_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn_status st,
-                           struct rd_fire *f) {
+SN_HOT static void put_completion(struct rd_qp *qp, const struct rd_sendq_slot *s, sn_status st,
+                                  struct rd_fire *f) {
     struct rd_cq_entry e = { .qp_context = qp->context,
                              .request_context = s->context,
                              .bytes = st == SN_OK ? s->req.length : 0,
@@ -60,7 +60,7 @@ static void drop_objects(struct rd_sendq_slot *s) {
 
 /* Completes from the oldest on what is done. An error stops the queue: everything behind it ends
  * as cancelled, whatever the stream said. */
-static void retire_locked(struct rd_qp *qp, struct rd_fire *f) {
+SN_HOT static void retire_locked(struct rd_qp *qp, struct rd_fire *f) {
     struct rd_sendq *sq = &qp->sq;
     bool entered = false;
     while (sq->head != os_u32_load_relaxed(&sq->taken)) {
@@ -96,7 +96,7 @@ void rd_sendq_done(void *ctx, struct tp_request *req, sn_status st) {
     rd_fire_run(&f);
 }
 
-void rd_sendq_done_many(void *ctx, struct tp_request *const *req, uint32_t n) {
+SN_HOT void rd_sendq_done_many(void *ctx, struct tp_request *const *req, uint32_t n) {
     struct rd_qp *qp = ctx;
     struct rd_fire f;
     rd_fire_init(&f);
@@ -143,7 +143,7 @@ void rd_sendq_open_early(struct rd_qp *qp) {
 
 /* ---- the stream's side ---- */
 
-struct tp_request *rd_sendq_peek(void *ctx) {
+SN_HOT struct tp_request *rd_sendq_peek(void *ctx) {
     struct rd_sendq *sq = &((struct rd_qp *)ctx)->sq;
     uint32_t taken = os_u32_load_relaxed(&sq->taken);
     if (taken == os_u32_load_acquire(&sq->visible) || os_u32_load_relaxed(&sq->stopped))
@@ -166,7 +166,7 @@ static sn_status run_local(struct rd_qp *qp, struct rd_sendq_slot *s) {
     return rd_window_invalidate(s->window, qp->id);
 }
 
-void rd_sendq_advance(void *ctx) {
+SN_HOT void rd_sendq_advance(void *ctx) {
     struct rd_qp *qp = ctx;
     struct rd_sendq *sq = &qp->sq;
     uint32_t taken = os_u32_load_relaxed(&sq->taken);
@@ -231,7 +231,7 @@ static bool sent_at_once_locked(struct rd_qp *qp) {
 }
 
 /* Lock held, and left: the slot at the tail is filled, and becomes a request. */
-static sn_status enqueue(struct rd_qp *qp, uint32_t flags) {
+SN_HOT static sn_status enqueue(struct rd_qp *qp, uint32_t flags) {
     struct rd_sendq *sq = &qp->sq;
     struct rd_fire f;
     struct tp_conn *conn = NULL;
@@ -335,8 +335,8 @@ static inline sn_status post_transfer(struct rd_qp *qp, void *context, const str
     return st;
 }
 
-sn_status rd_qp_send(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
-                     uint32_t flags, uint32_t invalidate_token) {
+SN_HOT sn_status rd_qp_send(struct rd_qp *qp, void *context, const struct tp_sge *sge,
+                            uint32_t count, uint32_t flags, uint32_t invalidate_token) {
     const struct transfer t = { .op = TP_OP_SEND,
                                 .type = RD_SEND,
                                 .allowed = RD_POST_FENCE | RD_POST_SOLICIT | RD_POST_INLINE |
@@ -345,8 +345,9 @@ sn_status rd_qp_send(struct rd_qp *qp, void *context, const struct tp_sge *sge, 
     return post_transfer(qp, context, sge, count, flags, &t);
 }
 
-sn_status rd_qp_write(struct rd_qp *qp, void *context, const struct tp_sge *sge, uint32_t count,
-                      uint64_t remote_addr, uint32_t remote_token, uint32_t flags) {
+SN_HOT sn_status rd_qp_write(struct rd_qp *qp, void *context, const struct tp_sge *sge,
+                             uint32_t count, uint64_t remote_addr, uint32_t remote_token,
+                             uint32_t flags) {
     const struct transfer t = { .op = TP_OP_WRITE,
                                 .type = RD_WRITE,
                                 .allowed = RD_POST_FENCE | RD_POST_INLINE,

@@ -190,8 +190,8 @@ static bool right_is_local(enum tp_right right) {
     return right == TP_LOCAL_READ || right == TP_LOCAL_WRITE || right == TP_READ_SINK;
 }
 
-sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, uint64_t addr,
-                          size_t len, enum tp_right right, struct tp_access *out) {
+SN_HOT sn_status rd_table_access(struct rd_table *t, uint64_t qp_id, uint32_t token, uint64_t addr,
+                                 size_t len, enum tp_right right, struct tp_access *out) {
     struct rd_slot *s = slot_of(t, token);
     /* The first look keeps a guess from writing to a slot that it does not name. */
     if (SN_UNLIKELY(token == 0 || !s || os_u32_load_relaxed(&s->token) != token))
@@ -235,8 +235,8 @@ SN_NO_SANITIZE static inline bool slot_allows(const volatile struct rd_slot *s, 
            (s->rights & (1u << right)) && off <= size && len <= size - off;
 }
 
-bool rd_table_copy_from(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint32_t token,
-                        uint64_t addr, size_t len, void *dst) {
+SN_HOT bool rd_table_copy_from(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint32_t token,
+                               uint64_t addr, size_t len, void *dst) {
     struct rd_slot *s = remembered(t, l, token);
     if (SN_UNLIKELY(!s || os_u32_load_acquire(&s->token) != token)) return false;
     if (SN_UNLIKELY(!slot_allows(s, pd, TP_LOCAL_READ, addr, len))) return false;
@@ -245,8 +245,8 @@ bool rd_table_copy_from(struct rd_table *t, struct rd_lookup *l, uint32_t pd, ui
     return os_u32_load_relaxed(&s->token) == token;
 }
 
-bool rd_table_copy_to(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint32_t token,
-                      uint64_t addr, size_t len, const void *src) {
+SN_HOT bool rd_table_copy_to(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint32_t token,
+                             uint64_t addr, size_t len, const void *src) {
     struct rd_slot *s = remembered(t, l, token);
     if (SN_UNLIKELY(!s || os_u32_load_relaxed(&s->token) != token)) return false;
     os_u32_fetch_add_seqcst(&s->users, 1);
@@ -257,7 +257,7 @@ bool rd_table_copy_to(struct rd_table *t, struct rd_lookup *l, uint32_t pd, uint
     return good;
 }
 
-void rd_table_access_end(struct tp_access *acc) {
+SN_HOT void rd_table_access_end(struct tp_access *acc) {
     struct rd_slot *s = acc->hold;
     if (SN_UNLIKELY(acc->hold_io)) rd_iomap_end(acc->hold_io);
     acc->hold = acc->hold_io = NULL;

@@ -222,7 +222,7 @@ bool tp_timer_cancel(struct tp_timer *t) {
 /* ---- hot queues ---- */
 
 /* A count lost between two threads does no harm. */
-static bool count_if_hot(struct tp_engine *eng, struct tp_hot *hot, uint32_t calls) {
+SN_HOT static bool count_if_hot(struct tp_engine *eng, struct tp_hot *hot, uint32_t calls) {
     if (os_u32_load_relaxed(&hot->epoch) != os_u32_load_relaxed(&eng->epoch)) return false;
     os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + calls);
     return true;
@@ -247,7 +247,7 @@ void tp_engine_worked(struct tp_engine *eng, uint64_t ns) {
     os_u32_store_relaxed(&eng->polls, os_u32_load_relaxed(&eng->polls) + n);
 }
 
-void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results) {
+SN_HOT void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t results) {
     if (count_if_hot(eng, hot, results)) return;
     uint32_t worked = os_u32_load_relaxed(&eng->worked);
     results += (worked - os_u32_load_relaxed(&hot->worked_seen)) / FULL_SHARE;
@@ -259,7 +259,7 @@ void tp_engine_polled_full(struct tp_engine *eng, struct tp_hot *hot, uint32_t r
         make_hot(eng, hot);
 }
 
-void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, uint32_t looks) {
+SN_HOT void tp_engine_polled(struct tp_engine *eng, struct tp_hot *hot, uint32_t looks) {
     uint32_t count = looks == 0 ? WORK_COUNTS : looks;
     if (count_if_hot(eng, hot, count)) return;
     if (hot->empty_streak == 0) hot->since_ns = os_now_ns();
@@ -518,7 +518,7 @@ void tp_watch_put(struct tp_watch *w) {
     if (os_ref_put(&w->refs)) w->on_free(w);
 }
 
-uint32_t tp_engine_watch_count(struct tp_engine *eng) {
+SN_HOT uint32_t tp_engine_watch_count(struct tp_engine *eng) {
     return os_u32_load_relaxed(&eng->watches);
 }
 

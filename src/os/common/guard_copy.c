@@ -13,9 +13,15 @@
 
 #if OS_GUARD_COPY_RESUMABLE
 
+#if defined(__ELF__)
+#define HOT_SECTION ".section .text.hot,\"ax\",@progbits\n" /* as SN_HOT */
+#else
+#define HOT_SECTION ".text\n"
+#endif
+
 /* rdi destination, rsi source, rdx length; no stack, no saved register: a thread can be sent to
  * the exit from any instruction. */
-__asm__(".text\n"
+__asm__(HOT_SECTION
         ".p2align 6\n"
         ".globl os_guard_copy\n"
 #if defined(__ELF__)
@@ -148,7 +154,7 @@ __asm__(".text\n"
 #if defined(__ELF__)
         ".size os_guard_copy, . - os_guard_copy\n"
 #endif
-);
+        ".text\n");
 
 extern const char os_guard_copy_end[], os_guard_copy_fault[];
 
@@ -190,7 +196,7 @@ uintptr_t os_guard_copy_resume(uintptr_t pc) {
 
 #if OS_GUARD_COPY_RESUMABLE
 
-bool os_guarded_copy(void *dst, const void *src, size_t len) {
+SN_HOT bool os_guarded_copy(void *dst, const void *src, size_t len) {
     os_once_run(&os_guard_once, os_guard_install);
     return os_guard_copy(dst, src, len) == 0;
 }

@@ -266,7 +266,7 @@ static inline bool fails(void) {
 #endif
 }
 
-sn_status os_sock_readv(os_sock s, const struct os_iov *iov, size_t count, size_t *got) {
+SN_HOT sn_status os_sock_readv(os_sock s, const struct os_iov *iov, size_t count, size_t *got) {
     *got = 0;
     long n;
     do {
@@ -288,7 +288,7 @@ sn_status os_sock_readv(os_sock s, const struct os_iov *iov, size_t count, size_
     return n == -EAGAIN ? SN_E_AGAIN : stream_status((int)-n);
 }
 
-sn_status os_sock_writev(os_sock s, const struct os_iov *iov, size_t count, size_t *put) {
+SN_HOT sn_status os_sock_writev(os_sock s, const struct os_iov *iov, size_t count, size_t *put) {
     *put = 0;
     long n;
     do {
