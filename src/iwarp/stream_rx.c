@@ -24,7 +24,7 @@ enum {
     MARK_LEN = RDMAP_HEAD_TAGGED + MPA_CRC_LEN, /* a report, which needs no PAD */
     DIRECT_PIECES = 8,                          /* segments of a scatter list in one read */
     AHEAD_FPDUS = 4,                            /* FPDUs foreseen in one read ... */
-    AHEAD_MIN = 8192,                           /* ... if this much payload is in each */
+    AHEAD_MIN = 8192,                           /* ... unasked only with so much payload in each */
     AHEAD_IOV = 32,
     BURST_BYTES = 1024 * 1024, /* then others get their turn */
     LONG_TURN = 32 * 1024      /* a turn with as many bytes is part of a long stream */
@@ -928,13 +928,12 @@ static bool foresee(const struct iw_conn *c, uint32_t *size, uint32_t *bytes) {
     const struct iw_rx *rx = &c->rx;
     if (c->crc || rx->misled || !wants_direct(rx) || rx->seg.last) return false;
     *size = rx->seg.payload_len;
-    if (*size < AHEAD_MIN) return false;
     if (iw_peer(c) == IW_PEER_SOFTND) {
         if (rx->ahead.count < 2 || rx->ahead.size != *size) return false;
         *bytes = *size * (rx->ahead.count - 1u);
         return true;
     }
-    if (rx->seg.opcode != RDMAP_READ_RESPONSE) return false;
+    if (rx->seg.opcode != RDMAP_READ_RESPONSE || *size < AHEAD_MIN) return false;
     *bytes = rx->read->length - rx->read->tp_u32[0] - *size;
     return true;
 }

@@ -14,7 +14,7 @@ enum {
     FIRST = 100, /* the odd FPDU */
     EACH = 8192, /* the others */
     FPDUS = 7,   /* with the first */
-    LONG = FIRST + (FPDUS - 1) * EACH,
+    WHOLE = FIRST + (FPDUS - 1) * EACH,
     PLACE = 0x8000, /* of the long message in the region */
     OTHER = 0x4000, /* of what follows it */
     BENT = 3,       /* the FPDU that is not as foretold */
@@ -22,7 +22,7 @@ enum {
 };
 
 static struct rig rig;
-static uint8_t pattern[2 * LONG];
+static uint8_t pattern[2 * WHOLE];
 
 /* ---- a core that knows how many accesses are held ---- */
 
@@ -30,12 +30,15 @@ static struct {
     os_atomic_u32 now, most;
     uint32_t revoke_at; /* with so many held the remote token goes */
     size_t piece;       /* no access gives more in one run */
+    uint8_t *elsewhere; /* where the memory of the long message is instead */
 } watched;
 
 static sn_status watched_access(void *ctx, uint32_t token, uint64_t addr, size_t len,
                                 enum tp_right right, struct tp_access *out) {
     sn_status st = fake_access(ctx, token, addr, len, right, out);
     if (st != SN_OK) return st;
+    uint64_t at = addr - RIG_BASE - PLACE;
+    if (watched.elsewhere && at < WHOLE) out->ptr = watched.elsewhere + at;
     if (watched.piece && out->len > watched.piece) out->len = watched.piece;
     uint32_t now = os_u32_fetch_add_seqcst(&watched.now, 1) + 1;
     if (now > os_u32_load_seqcst(&watched.most)) os_u32_store_seqcst(&watched.most, now);
@@ -82,6 +85,7 @@ struct tale {
     uint32_t sure;   /* octets of that which must be as without a word */
     uint32_t sges;   /* pieces of the receive or the sink; 0: one */
     bool no_second;  /* only one receive is there at first */
+    bool foreign;    /* the peer is another implementation */
 };
 
 static void begin_fpdu(struct tale *t) {
@@ -161,7 +165,7 @@ static void expect(const struct tale *t) {
     }
     if (t->kind == RESPONSE) {
         struct fake_request *r =
-            fake_add(qp, TP_OP_READ, 0, rig_at(PLACE), LONG, RIG_BASE, FAKE_REMOTE);
+            fake_add(qp, TP_OP_READ, 0, rig_at(PLACE), WHOLE, RIG_BASE, FAKE_REMOTE);
         uint8_t n = 1;
         in_pieces(r->sge, &n, t->sges);
         r->req.sge_count = n;
@@ -189,14 +193,16 @@ static void deliver(struct iw_conn *c, const struct tale *t, const size_t *cuts,
 }
 
 static void play(const struct tale *t, const size_t *cuts, size_t step, struct outcome *o) {
-    struct profile p = t->kind == RESPONSE ? softnd_active : softnd_passive;
+    struct profile p = t->foreign            ? foreign_active
+                       : t->kind == RESPONSE ? softnd_active
+                                             : softnd_passive;
     struct fake_qp *qp = &rig.qp;
     p.flags &= (uint8_t)~RAW_C;
     memset(o, 0, sizeof *o);
     rig_open(&rig, &p);
     rig.peer.crc = false;
     struct iw_conn *c = iw_conn_of(qp->conn);
-    WAIT_FOR(iw_peer(c) == IW_PEER_SOFTND);
+    if (!t->foreign) WAIT_FOR(iw_peer(c) == IW_PEER_SOFTND);
     os_lock_enter(&c->rx_lock);
     os_lock_enter(&c->tx_lock);
     c->up = &watched_up;
@@ -221,6 +227,7 @@ static void play(const struct tale *t, const size_t *cuts, size_t step, struct o
         o->recv_flags[i] = qp->rq[i].flags;
     }
     o->req_status = qp->sq[0].status;
+    CHECK(!t->foreign || iw_peer(c) == IW_PEER_FOREIGN);
     o->held = os_u32_load_seqcst(&watched.most);
     while (rig_read_fpdu(&rig) == RAW_OK) {
         CHECK(o->out_len + rig.fpdu_len <= OUT_MAX);
@@ -273,7 +280,7 @@ static void play_ahead(struct tale *t) {
 }
 
 static struct tale tale_of(enum kind kind) {
-    return (struct tale){ .kind = kind, .msn = 1, .extent = LONG, .sure = LONG };
+    return (struct tale){ .kind = kind, .msn = 1, .extent = WHOLE, .sure = WHOLE };
 }
 
 /* ---- as foretold ---- */
@@ -283,7 +290,7 @@ static void read_as_foretold(enum kind kind) {
     add_true(&t, FPDUS, FPDUS);
     if (kind != RESPONSE) add_small_send(&t, RDMAP_SEND);
     play_ahead(&t);
-    CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, LONG);
+    CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, WHOLE);
     CHECK_EQ(with_word.disconnected, 1 + SN_OK);
     if (kind == RESPONSE) {
         CHECK_EQ(with_word.req_status, SN_OK);
@@ -314,7 +321,7 @@ static void scatter_lists_are_filled_as_foretold(void) {
             watched.piece = sges == 4 ? 500 : 5000; /* 500: too many pieces for one read */
             add_true(&t, FPDUS, FPDUS);
             play_both(&t, NULL, 0);
-            CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, LONG);
+            CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, WHOLE);
             raw_free(&t.out);
         }
     }
@@ -348,12 +355,12 @@ static void sizes_that_change_place_every_octet(void) {
             add_true(&t, FPDUS, BENT);
             add(&t, sizes[i], false);
             foretell(&t, EACH, 3); /* not so either, and believed no more */
-            while (t.off < LONG - EACH)
+            while (t.off < WHOLE - EACH)
                 add(&t, EACH, false);
-            add(&t, LONG - t.off, true);
+            add(&t, WHOLE - t.off, true);
             play_ahead(&t);
             CHECK_EQ(with_word.disconnected, 1 + SN_OK);
-            CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, LONG);
+            CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, WHOLE);
             raw_free(&t.out);
         }
     }
@@ -374,7 +381,7 @@ static void message_that_ends_early_is_delivered(void) {
         for (uint32_t i = 0; i < sizeof next; i++) {
             struct tale t = ends_early((enum kind)k);
             add_small_send(&t, next[i]);
-            while (t.out.len < LONG) /* the rest of what was to be read */
+            while (t.out.len < WHOLE) /* the rest of what was to be read */
                 raw_write(&t.out, true, IW_MARK_STAG, IW_MARK_VERSION, NULL, 0);
             play_ahead(&t);
             if (k != RESPONSE) CHECK_BYTES(with_word.all + RIG_GUARD + OTHER, "small", 5);
@@ -387,7 +394,7 @@ static void send_that_waits_is_kept_with_all_that_was_read(void) {
     struct tale t = ends_early(SEND);
     t.no_second = true;
     add_small_send(&t, RDMAP_SEND);
-    while (t.out.len < LONG)
+    while (t.out.len < WHOLE)
         raw_write(&t.out, true, IW_MARK_STAG, IW_MARK_VERSION, NULL, 0);
     play_ahead(&t);
     CHECK_EQ(with_word.recv_count, 2);
@@ -403,7 +410,7 @@ static void nothing_is_read_beyond_what_a_message_may_fill(void) {
             struct tale t = tale_of((enum kind)k);
             if (k == SEND) {
                 t.extent = FIRST + count * EACH + EACH / 2;
-                t.sure = SN_MIN(FIRST + count * EACH, (uint32_t)LONG);
+                t.sure = SN_MIN(FIRST + count * EACH, (uint32_t)WHOLE);
             }
             if (k == WRITE) t.extent += 8 * EACH; /* its sender says so, and has the right */
             for (uint32_t i = 0; i < FPDUS; i++) {
@@ -411,7 +418,7 @@ static void nothing_is_read_beyond_what_a_message_may_fill(void) {
                 if (i < FPDUS - 1) foretell(&t, EACH, 65535);
             }
             size_t cuts[] = { t.at[SN_MIN(count, FPDUS - 2u)] + 20, 0 };
-            while (t.out.len < LONG + 2 * EACH)
+            while (t.out.len < WHOLE + 2 * EACH)
                 raw_write(&t.out, true, IW_MARK_STAG, IW_MARK_VERSION, NULL, 0);
             play_both(&t, cuts, 0);
             raw_free(&t.out);
@@ -453,6 +460,25 @@ static void token_that_goes_meanwhile_ends_the_write(void) {
     raw_free(&t.out);
 }
 
+/* The application has freed a part of what the message fills. */
+static void memory_that_is_gone_fails_as_without_a_word(void) {
+    enum { HOLE = 7 * 4096, AREA = (WHOLE + 4095) / 4096 * 4096 };
+    uint8_t *area = test_pages(AREA);
+    CHECK(area && test_pages_hole(area + HOLE, 4096));
+    watched.elsewhere = area;
+    for (int k = 0; k < KINDS; k++) {
+        struct tale t = tale_of((enum kind)k);
+        add_true(&t, FPDUS, FPDUS);
+        play_ahead(&t);
+        CHECK_EQ(with_word.disconnected, 1 + SN_E_WIRE);
+        if (k == SEND) CHECK_EQ(with_word.recv_status[0], SN_E_FAULT);
+        if (k == RESPONSE) CHECK_EQ(with_word.req_status, SN_E_FAULT);
+        raw_free(&t.out);
+    }
+    watched.elsewhere = NULL;
+    test_pages_free(area, AREA);
+}
+
 /* Words that say nothing of use. */
 static void odd_words_do_no_harm(void) {
     static const struct mpa_foretold words[] = { { 0, 65535 },    { 65535, 65535 },  { EACH, 0 },
@@ -466,9 +492,32 @@ static void odd_words_do_no_harm(void) {
                 foretell(&t, words[i].size, words[i].count);
             }
             play_both(&t, NULL, 0);
-            CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, LONG);
+            CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, WHOLE);
             raw_free(&t.out);
         }
+    }
+}
+
+/* Nothing is said; that its FPDUs are as large as each other is tried. */
+static void answer_of_another_implementation_is_placed(void) {
+    static const uint32_t others[] = { 0, 1, 1000, EACH - 1, EACH + 1 };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        struct tale t = tale_of(RESPONSE);
+        t.foreign = true;
+        while (t.off < WHOLE) {
+            uint32_t len = t.count == BENT && others[i] ? others[i] : EACH;
+            len = SN_MIN(len, WHOLE - t.off);
+            add(&t, len, t.off + len == WHOLE);
+        }
+        int tries = 0;
+        do {
+            play(&t, NULL, 0, &with_word);
+            CHECK_EQ(with_word.disconnected, 1 + SN_OK);
+            CHECK_EQ(with_word.req_status, SN_OK);
+            CHECK_BYTES(with_word.all + RIG_GUARD + PLACE, pattern, WHOLE);
+            CHECK(++tries < 50);
+        } while (with_word.held < 3);
+        raw_free(&t.out);
     }
 }
 
@@ -483,7 +532,9 @@ int main(int argc, char **argv) {
         TEST(nothing_is_read_beyond_what_a_message_may_fill),
         TEST(write_past_the_region_is_refused),
         TEST(token_that_goes_meanwhile_ends_the_write),
+        TEST(memory_that_is_gone_fails_as_without_a_word),
         TEST(odd_words_do_no_harm),
+        TEST(answer_of_another_implementation_is_placed),
     };
     for (size_t i = 0; i < sizeof pattern; i++)
         pattern[i] = (uint8_t)(i * 7 + (i >> 8) * 13 + (i >> 16));
