@@ -49,7 +49,7 @@ static void leave_direct_locked(struct lo_hub *h, uint32_t place) {
 void lo_hub_part(struct lo_hub *h, struct lo_conn *c, uint32_t index) {
     uint32_t refs = 0;
     os_lock_enter(&h->lock);
-    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+    for (uint32_t i = 0; i < h->direct_end; i++) {
         if (h->direct[i] != c) continue;
         leave_direct_locked(h, i);
         refs++;
@@ -165,12 +165,12 @@ static void withdraw_locked(struct lo_hub *h, struct lo_conn *c) {
 /* A place for the connection: its own, a free one, or that of one which was asked to leave and has
  * lingered. LO_DIRECT: there is none now. */
 static uint32_t find_place_locked(struct lo_hub *h, const struct lo_conn *c) {
-    uint32_t place = LO_DIRECT;
-    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+    uint32_t place = h->direct_end;
+    for (uint32_t i = 0; i < h->direct_end; i++) {
         if (h->direct[i] == c) return i == h->leaving ? LO_DIRECT : i;
         if (!h->direct[i]) place = i;
     }
-    if (place != LO_DIRECT) return place;
+    if (place < LO_DIRECT) return place;
     if (h->leaving == LO_DIRECT) h->leaving = h->direct_next++ % LO_DIRECT;
     struct lo_conn *other = h->direct[h->leaving];
     if (lo_conn_is_polled(other)) withdraw_locked(h, other);
@@ -184,6 +184,7 @@ static struct lo_conn *make_direct_locked(struct lo_hub *h, struct lo_conn *c) {
     struct lo_conn *other = h->direct[place];
     if (other != c) lo_conn_get(c);
     h->direct[place] = c;
+    h->direct_end = SN_MAX(h->direct_end, place + 1);
     if (place == h->leaving) h->leaving = LO_DIRECT;
     lo_conn_set_polled(c, true);
     return other != c ? other : NULL;
@@ -205,7 +206,7 @@ static bool poll_direct(struct lo_hub *h) {
     struct lo_conn *ready[LO_DIRECT];
     uint32_t n = 0;
     if (!os_lock_try(&h->lock)) return false;
-    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+    for (uint32_t i = 0; i < h->direct_end; i++) {
         struct lo_conn *c = h->direct[i];
         if (!c || !lo_conn_has_input(c)) continue;
         lo_conn_get(c);
@@ -230,7 +231,7 @@ static bool poll(struct tp_source *s) {
 static uint32_t withdraw_all_locked(struct lo_hub *h, struct lo_conn **look, uint64_t *most) {
     uint32_t n = 0;
     h->leaving = LO_DIRECT;
-    for (uint32_t i = 0; i < LO_DIRECT; i++) {
+    for (uint32_t i = 0; i < h->direct_end; i++) {
         struct lo_conn *c = h->direct[i];
         if (!c) continue;
         if (lo_conn_is_polled(c)) withdraw_locked(h, c);
@@ -240,6 +241,7 @@ static uint32_t withdraw_all_locked(struct lo_hub *h, struct lo_conn **look, uin
     uint64_t since = os_now_ns() - h->withdrawn_ns;
     if (since >= h->linger_ns) {
         memset(h->direct, 0, sizeof h->direct);
+        h->direct_end = 0;
     } else {
         *most = h->linger_ns - since;
         for (uint32_t i = 0; i < n; i++)

@@ -30,7 +30,7 @@
 struct lo_conn;
 struct lo_peer;
 
-enum { LO_DIRECT = 8 }; /* connections polled directly: a cache line each per poll */
+enum { LO_DIRECT = 64 }; /* connections polled directly, at most: a cache line each per poll */
 /* Far longer than any processor keeps a store to itself. */
 #define LO_LINGER_NS (1 * OS_NS_PER_MS)
 
@@ -49,6 +49,7 @@ struct lo_hub {
     uint16_t next_free[LO_CONNS];                     /* [lock] */
     uint32_t fresh, free_head, free_tail, free_count; /* [lock] indexes; head, tail: + 1 */
     struct lo_conn *direct[LO_DIRECT]; /* [lock] a reference each, or NULL; polled, or lingering */
+    uint32_t direct_end;               /* [lock] all places from here on are free */
     uint32_t direct_next;              /* [lock] whose turn to give way it is */
     uint32_t leaving;      /* [lock] whose place another waits for; LO_DIRECT: nobody's */
     uint64_t withdrawn_ns; /* [lock] when `polled` was last cleared */

@@ -149,18 +149,18 @@ static void slot_of_who_is_polled_no_longer_is_found(void) {
     struct crowd w;
     memset(&hot_b, 0, sizeof hot_b);
     open_crowd(&w);
-    struct lo_conn *ninth = conn_b(&w, LO_DIRECT);
+    struct lo_conn *another = conn_b(&w, LO_DIRECT);
     set_linger(conn_b(&w, 0)->hub, 20 * OS_NS_PER_MS);
     for (uint32_t i = 0; i < LO_DIRECT; i++)
         WAIT_FOR((poll_hard_awhile(conn_b(&w, i), &hot_b), lo_conn_is_polled(conn_b(&w, i))));
     /* Unless the engine's thread goes to sleep in between, which ends it for all. */
-    WAIT_FOR((poll_hard_awhile(ninth, &hot_b), polled_count(&w) < LO_DIRECT));
+    WAIT_FOR((poll_hard_awhile(another, &hot_b), polled_count(&w) < LO_DIRECT));
     uint32_t gone = 0;
     while (lo_conn_is_polled(conn_b(&w, gone)))
         gone++;
     fake_post_receive(&w.b[gone], w.mem_b, 64);
     send_unseen(&w.a[gone], w.mem_a, conn_b(&w, gone));
-    WAIT_FOR((poll_hard_awhile(ninth, &hot_b), lo_conn_is_polled(ninth)));
+    WAIT_FOR((poll_hard_awhile(another, &hot_b), lo_conn_is_polled(another)));
     WAIT_FOR((tp_engine_progress(w.eng_b), os_u32_load_seqcst(&w.b[gone].recv_count) == 1));
     CHECK(polled_count(&w) <= LO_DIRECT);
     tp_engine_cool(w.eng_b, &hot_b);
