@@ -476,11 +476,11 @@ SN_HOT static size_t pack_head(const struct tp_request *req, uint32_t msn, uint3
                            payload);
 }
 
-/* How much payload the next FPDU of a message takes. Where it is told what follows, the odd one is
- * the first, so that it is told early and all that follow are the same. */
+/* How much payload the next FPDU of a message takes. Where it is told what follows, the odd one of
+ * three or more is the first, so that it is told early and all that follow are the same. */
 static uint32_t cut(const struct iw_conn *c, uint32_t left, uint32_t room) {
     if (left <= room) return left;
-    return iw_foretells(c) ? (left - 1) % room + 1 : room;
+    return iw_foretells(c) && left - room > room ? (left - 1) % room + 1 : room;
 }
 
 /* The FPDU that was added last is not its message's last: tells what follows it. */
