@@ -131,9 +131,13 @@ void rig_reset(struct rig *r) {
     r->qp.base = RIG_BASE;
 }
 
+/* Returns when the connection was accepted: one that was not could hand up its request after
+ * rig_done, to the next. */
 void rig_connect_raw(struct rig *r, size_t chunk) {
+    uint32_t before = tp_engine_watch_count(r->eng);
     enum raw_result res = raw_connect(&r->peer, &r->port->addr);
     if (res != RAW_OK) FAIL("the raw peer cannot connect: %s", raw_result_text(res));
+    WAIT_FOR(tp_engine_watch_count(r->eng) > before);
     r->peer.chunk = chunk;
 }
 
